@@ -1,0 +1,74 @@
+# Everything here sets itself up; nothing but Python >= 3.11 and make is needed.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+ARGS ?=
+TESTS ?= tests
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+STAMP := .venv/.set-up
+
+.PHONY: help setup demo test check lock clean
+
+help:  ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' Makefile
+
+# The stamp holds the folder that the environment was made in: a moved or copied checkout is set up anew. Without a
+# stamp a set-up was broken off half-way, and what pip left of it can't be trusted. The lock is complete, so pip resolves
+# nothing (--no-deps: pip 23 does not see that a[x]>=1 is met by a hashed a==2); `pip check` proves it.
+setup:  ## make .venv with everything in it, from the hashed lock (speaks on stderr only)
+	@{ \
+	if [ -f $(STAMP) ] && [ "$$(cat $(STAMP))" = "$$PWD" ] && $(BIN)/python -c '' 2>/dev/null; then \
+	  [ -z "$$(find requirements.lock pyproject.toml -newer $(STAMP))" ] && exit 0; \
+	else \
+	  python=; \
+	  for candidate in "$(PYTHON)" python3.14 python3.13 python3.12 python3.11; do \
+	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python=$$candidate; break; fi; \
+	  done; \
+	  if [ -z "$$python" ]; then \
+	    echo 'No Python >= 3.11 found. Install one, or name it: make setup PYTHON=/path/to/python3'; exit 1; \
+	  fi; \
+	  if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then \
+	    echo "$$python has no venv module (Debian and Ubuntu: apt install python3-venv)."; exit 1; \
+	  fi; \
+	  echo "setting up .venv with $$($$python --version)"; \
+	  "$$python" -m venv --clear .venv || exit 1; \
+	fi; \
+	rm -f $(STAMP); \
+	$(PIP) install --require-hashes --no-deps --only-binary :all: -r requirements.lock || exit 1; \
+	$(PIP) install --no-deps --no-build-isolation -e . || exit 1; \
+	$(BIN)/python -m pip check >/dev/null || { $(BIN)/python -m pip check; exit 1; }; \
+	printf '%s\n' "$$PWD" > $(STAMP); \
+	} >&2
+
+demo: setup  ## run the main job on real parts (ARGS=--json: one object an operation)
+	@$(BIN)/counterfoil demo $(ARGS)
+
+test: setup  ## run the tests (TESTS=tests/ledger narrows them, ARGS="-k name -x" goes to pytest)
+	@$(BIN)/python -m pytest -c tests/pytest.ini $(TESTS) $(ARGS)
+
+check: setup .types/counterfoil  ## lint, types, import contracts, and what the repository says about itself
+	@failed=; \
+	for each in 'ruff check .' 'ruff format --check .' 'mypy -p counterfoil' 'lint-imports --no-cache' \
+	  'python -m pytest -c tests/pytest.ini tests/tidy -q'; do \
+	  PYTHONPATH=.types $(BIN)/$$each || failed="$$failed [$$each]"; \
+	done; \
+	[ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
+
+.types/counterfoil:
+	@mkdir -p .types && ln -sfn .. .types/counterfoil
+
+lock: setup  ## resolve requirements.lock anew from pyproject.toml
+	@$(PIP) install uv
+	@{ echo '# Every version exact and hashed, for Linux and macOS. Made by `make lock`; names no place to fetch from.'; \
+	$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 --all-extras --group build \
+	  --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links; } > requirements.lock.new
+	@mv requirements.lock.new requirements.lock
+
+clean:  ## remove what was made here; a development stack's data stay (counterfoil dev reset)
+	@rm -rf .venv .types build dist *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache requirements.lock.new
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find tests -name .pytest_cache -type d -prune -exec rm -rf {} +
