@@ -1,0 +1,5 @@
+"""`python -m counterfoil`: the command line."""
+
+from .console.cli import main
+
+main()

@@ -1,0 +1,146 @@
+"""The one way to PostgreSQL: an engine whose connections work under our role, our limits and the right database.
+
+`SET ROLE` leaves a login user with no more rights than the app role has (no write on receipts). The time limits are the
+ones that keep a stopped client from holding a bump: 2 s idle in a transaction, 5 s a statement.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, TextClause, create_engine, event, text
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from .errors import LedgerUnavailable, RecoverFirst, SchemaOutdated
+
+APP_ROLE = "counterfoil_app"
+PRODUCER_ROLE = "counterfoil_producer"
+TRIES = 3
+"""40001, 40P01, 55P03: the transaction is run again from its locks, at most three times; nothing sent is part of it."""
+
+_AGAIN = frozenset({"40001", "40P01", "55P03"})
+_NO_SCHEMA = frozenset({"3F000", "42P01", "42883"})
+T = TypeVar("T")
+
+
+@cache
+def statement(name: str) -> TextClause:
+    """The SQL of `sql/<name>.sql`."""
+    return text(files("counterfoil.ledger").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8"))
+
+
+def driver_url(database_url: str) -> str:
+    """The same URL with the psycopg driver named, for SQLAlchemy."""
+    for plain in ("postgresql://", "postgres://"):
+        if database_url.startswith(plain):
+            return "postgresql+psycopg://" + database_url[len(plain) :]
+    return database_url
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """The SQLSTATE behind a SQLAlchemy error, if there is one."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None)
+
+
+class Database:
+    """A pool of connections for one process. Not shared over a fork: make it after.
+
+    `fleet` makes every new connection compare the database's identity with the one in the epoch row (SPEC section 8:
+    after a promotion or a restore nothing is sent until `recover` has run; a promotion ends connections, so opening
+    is the moment).
+    """
+
+    def __init__(
+        self, database_url: str, *, fleet: str | None = None, role: str = APP_ROLE, pool_size: int = 4
+    ) -> None:
+        self._fleet = fleet
+        self._role = role
+        self._engine: Engine = create_engine(
+            driver_url(database_url),
+            pool_size=pool_size,
+            max_overflow=4,
+            pool_timeout=10,
+            connect_args={"connect_timeout": 5},
+        )
+        self._auto = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        event.listen(self._engine, "connect", self._prepare)
+
+    def _prepare(self, connection: Any, _record: Any) -> None:
+        was, connection.autocommit = connection.autocommit, True
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "SELECT set_config('idle_in_transaction_session_timeout', '2s', false),"
+                    " set_config('statement_timeout', '5s', false), set_config('lock_timeout', '4s', false),"
+                    " CASE WHEN pg_has_role(session_user, (SELECT oid FROM pg_roles WHERE rolname = %s), 'MEMBER')"
+                    " THEN set_config('role', %s, false) END",
+                    (self._role, self._role),
+                )
+                if self._fleet is not None:
+                    cursor.execute(
+                        files("counterfoil.ledger").joinpath("sql", "identity.sql").read_text(), {"fleet": self._fleet}
+                    )
+                    _require_same_database(cursor.fetchone())
+        except BaseException:
+            connection.close()
+            raise
+        connection.autocommit = was
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """One short transaction, READ COMMITTED."""
+        with translated(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def autocommit(self) -> Iterator[Connection]:
+        """For one statement that is its own transaction: one round trip, so a stopped client holds no lock."""
+        with translated(), self._auto.connect() as connection:
+            yield connection
+
+    def again(self, work: Callable[[], T]) -> T:
+        """Run a whole transaction, and run it again from its locks after a serialization failure, deadlock or lock
+        timeout."""
+        for _ in range(TRIES - 1):
+            try:
+                return work()
+            except DBAPIError as error:
+                if sqlstate(error) not in _AGAIN:
+                    raise
+        return work()
+
+    def dispose(self) -> None:
+        """Close every idle connection."""
+        self._engine.dispose()
+
+
+def _require_same_database(found: tuple[bool] | None) -> None:
+    """`found` is None for a fleet that is not there yet. Raises RecoverFirst."""
+    if found is not None and not found[0]:
+        raise RecoverFirst(
+            "this database was promoted or restored since the fleet last ran; it may lack sent calls.",
+            next_step="Run `counterfoil recover` before anything is sent.",
+        )
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn "can't reach it" and "no such schema" into our errors; the driver's own words stay as the cause."""
+    try:
+        yield
+    except OperationalError as error:
+        if sqlstate(error) is None or error.connection_invalidated or str(sqlstate(error)).startswith(("08", "57P")):
+            first = (str(error.orig).strip().splitlines() or ["no answer"])[0]
+            raise LedgerUnavailable(
+                f"the database can't be used: {first}",
+                next_step="Start one with `counterfoil dev up`, or set COUNTERFOIL_DATABASE_URL.",
+            ) from error
+        raise
+    except DBAPIError as error:
+        if sqlstate(error) in _NO_SCHEMA:
+            raise SchemaOutdated(
+                "the ledger's tables are missing or older than this version.", next_step="Run `counterfoil db upgrade`."
+            ) from error
+        raise

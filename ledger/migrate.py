@@ -1,0 +1,109 @@
+"""Schema versions: bring a database up to this version, or tell how it differs.
+
+Everything happens in-process through Alembic's API (a call of its command line costs 1.2 to 1.9 s). We are guests in
+the database: one schema, no superuser, `search_path` untouched.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, create_engine, text
+from sqlalchemy.exc import OperationalError, ProgrammingError
+from sqlalchemy.pool import NullPool
+
+from . import side_tables
+from .database import driver_url
+from .errors import LedgerUnavailable, SchemaOutdated
+from .tables import SCHEMA
+
+_LOCK = 7_401_001
+"""Advisory lock number: two `upgrade`s at once, one does the work."""
+
+
+def _config(connection: Connection | None = None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(str(files("counterfoil.ledger"))) / "migrations"))
+    config.attributes["connection"] = connection
+    return config
+
+
+@contextmanager
+def _connected(database_url: str) -> Iterator[Connection]:
+    engine = create_engine(driver_url(database_url), poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except OperationalError as error:
+        raise LedgerUnavailable(
+            f"the database can't be used: {str(error.orig).strip().splitlines()[0]}",
+            next_step="Start one with `counterfoil dev up`, or set COUNTERFOIL_DATABASE_URL.",
+        ) from error
+    finally:
+        engine.dispose()
+
+
+def roles_sql() -> str:
+    """The statements that make our roles, for a database administrator to run."""
+    return files("counterfoil.ledger.migrations").joinpath("roles.sql").read_text(encoding="utf-8")
+
+
+def upgrade(database_url: str) -> str:
+    """Bring the schema to this version and return it. Does nothing when it is there.
+
+    Raises SchemaOutdated when the roles are missing and can't be made by this user (its text holds the SQL for an
+    administrator), LedgerUnavailable when the database can't be reached.
+    """
+    with _connected(database_url) as connection:
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+        try:
+            with connection.begin_nested():
+                connection.exec_driver_sql(roles_sql(), execution_options={"no_parameters": True})
+        except ProgrammingError as error:
+            raise SchemaOutdated(
+                "this user may not create roles.",
+                next_step=f"Have an administrator run, then try again:\n{roles_sql()}",
+            ) from error
+        connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA} AUTHORIZATION counterfoil_owner")
+        connection.exec_driver_sql("SET LOCAL ROLE counterfoil_owner")
+        command.upgrade(_config(connection), "head")
+        connection.commit()
+        return head()
+
+
+def head() -> str:
+    """The schema version that this code was written for."""
+    return str(ScriptDirectory.from_config(_config()).get_current_head())
+
+
+def current(database_url: str) -> str | None:
+    """The schema version that the database has, None without our schema."""
+    with _connected(database_url) as connection:
+        return MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA}).get_current_revision()
+
+
+def _ours(name: str | None, kind: str, _parents: object) -> bool:
+    """Only our schema is looked at: we are guests."""
+    return name == SCHEMA if kind == "schema" else True
+
+
+def check(database_url: str) -> list[str]:
+    """How the database differs from `tables.py`, one line a difference; empty when it is right."""
+    with _connected(database_url) as connection:
+        options = {
+            "version_table_schema": SCHEMA,
+            "include_schemas": True,
+            "include_name": _ours,
+            "compare_type": True,
+        }
+        context = MigrationContext.configure(connection, opts=options)
+        found = context.get_current_revision()
+        if found != head():
+            return [f"the schema is at version {found}, this code wants {head()}: run `counterfoil db upgrade`"]
+        return [str(difference) for difference in compare_metadata(context, side_tables.notice.metadata)]

@@ -1,0 +1,104 @@
+"""What `decide()` looks at: one operation as its locked row says, with the ledger's clock already read.
+
+Moments never appear here, only seconds left by the ledger's clock (negative or zero = over), because a decision may not
+hang on a worker's clock (SPEC section 7, measured skews of minutes are survived that way).
+"""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from .policy import Policy
+from .states import TERMINAL, Outcome, State
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIntent:
+    """A committed intent without an end: the one request that may be on its way."""
+
+    send_token: UUID
+    effect: str
+    attempt: int
+    generation: int
+    send_left_s: float
+    answer_left_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCase:
+    """A question for a person that has no verdict yet."""
+
+    kind: str
+    code: str
+
+
+NOT_PARKING = frozenset({"E_CANCEL_UNCONFIRMED", "E_LATE_COMPLETION_AFTER_CANCEL"})
+"""Cases beside which reading goes on: an unconfirmed cancel is read slowly until an end is seen (SPEC section 5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """The mutable half of the ledger's row plus what is open beside it. Frozen: decisions make a new one.
+
+    `attempt` is the attempt that may be sent next or was sent last; `sent_attempt` the highest one of which bytes
+    may have left. `settle_as` is a terminal state that is decided but not yet accepted: only `accept_terminal` may
+    finish it.
+    """
+
+    id: UUID
+    policy: Policy
+    state: State = State.SUBMITTING
+    attempt: int = 1
+    sent_attempt: int = 0
+    task_id: str | None = None
+    session_id: UUID | None = None
+    server_status: str | None = None
+    remote_created_at: str | None = None
+    ttl_ms: int | None = None
+    interval_ms: int | None = None
+    observed_seq: int = 0
+    tries: int = 0
+    auth_tries: int = 0
+    not_found_count: int = 0
+    cancel_generation: int = 0
+    cancel_due: bool = False
+    cancel_sends: int = 0
+    cancel_acked: bool = False
+    input_round: int = 0
+    input_digest: bytes | None = None
+    unanswered_rounds: int = 0
+    last_code: str | None = None
+    settle_as: State | None = None
+    outcome: Outcome | None = None
+    error_code: str | None = None
+    effects_possible: bool = False
+    terminal_status: str | None = None
+    result_digest: bytes | None = None
+    result_pointer: str | None = None
+    budget_left_s: float | None = None
+    budget_running: bool = False
+    input_left_s: float | None = None
+    confirm_left_s: float | None = None
+    settle_left_s: float = 0.0
+    intents: tuple[OpenIntent, ...] = ()
+    cases: tuple[OpenCase, ...] = field(default=())
+
+    @property
+    def over(self) -> bool:
+        """Nothing may move it but the acceptance that is already decided."""
+        return self.state in TERMINAL or self.settle_as is not None
+
+    @property
+    def never_sent(self) -> bool:
+        """No open intent and every closed one withdrawn or not processed (SPEC section 3)."""
+        return self.sent_attempt == 0 and self.intent("submit") is None
+
+    @property
+    def parked(self) -> bool:
+        """A person has to speak first; no lane is due."""
+        return any(case.kind == "UNKNOWN" and case.code not in NOT_PARKING for case in self.cases)
+
+    def intent(self, effect: str) -> OpenIntent | None:
+        return next((intent for intent in self.intents if intent.effect == effect), None)
+
+    def has_case(self, kind: str, code: str | None = None) -> bool:
+        return any(case.kind == kind and code in (None, case.code) for case in self.cases)

@@ -1,0 +1,67 @@
+"""What is pinned for an operation at its first intent: the tool's policy and what the protocol promises (SPEC
+section 1).
+
+A policy edited in the targets file reaches new operations only: a lookup that was declared after a submit would
+otherwise call "absent" what never carried a key.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .digest import canonical_json, sha256
+
+Seconds = float
+
+
+class Policy(BaseModel):
+    """Limits and promises for one tool of one target, in the words of SPEC. Durations in seconds, sizes in bytes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    protocol: str
+    wait_budget_s: Seconds = Field(3600.0, gt=0, le=30 * 86400)
+    on_budget: Literal["reconcile", "cancel"] = "reconcile"
+    poll_min_s: Seconds = Field(1.0, gt=0)
+    poll_max_s: Seconds = Field(300.0, gt=0)
+    poll_default_s: Seconds = Field(5.0, gt=0)
+    send_by_s: Seconds = Field(10.0, gt=0, le=60)
+    answer_by_s: Seconds = Field(60.0, gt=0)
+    max_attempts: int = Field(2, ge=1, le=2)
+    not_found_asks: int = Field(3, ge=1)
+    auth_tries: int = Field(3, ge=1)
+    cancel_confirm_s: Seconds = Field(60.0, gt=0)
+    cancel_sends: int = Field(3, ge=1)
+    input_deadline_s: Seconds = Field(7200.0, gt=0)
+    on_input_deadline: Literal["cancel", "reconcile"] = "cancel"
+    input_watch_s: Seconds = Field(60.0, ge=0)
+    effects: bool = True
+    effect_case: Literal["always", "on_evidence"] = "on_evidence"
+    max_result_bytes: int = Field(1024 * 1024, gt=0)
+    empty_result: bool = False
+    can_cancel: bool = True
+    cancel_is_evidence: bool = False
+    result_separate: bool = False
+    sync: bool = False
+    """The call blocks until it is over: it runs in the lane `sync`, and `answer_by_s` is its published bound."""
+    lookup: Literal["none", "by_key", "client_chosen_id", "replay"] = "none"
+    absence: Literal["unique", "closes", "bounded"] | None = None
+    bounded_allowed: bool = False
+    settle_s: Seconds = Field(5.0, ge=0)
+    url: str = ""
+    credential: str = ""
+    """The reference (`env:…`, `file:…`, `exec:…`), never the secret: a lookup counts only in the scope that
+    submitted."""
+
+    def clamp_poll_s(self, told_ms: int | None) -> float:
+        """The pause before the next read, in seconds: the server's last word or the default, inside [min, max] (SPEC
+        section 3)."""
+        wanted_s = self.poll_default_s if told_ms is None else told_ms / 1000.0
+        return min(max(wanted_s, self.poll_min_s), self.poll_max_s)
+
+    def canonical(self) -> bytes:
+        """RFC 8785 text, the bytes that are pinned and digested."""
+        return canonical_json(self.model_dump(mode="json"))
+
+    def digest(self) -> bytes:
+        return sha256(self.canonical())

@@ -1,0 +1,14 @@
+-- Rows that the new state needs and that do not exist yet; a row may be born already leased to its writer (submit -> poll without
+-- letting go). Operations are locked by this transaction, so nobody else adds rows to them.
+INSERT INTO counterfoil.wake (operation_id, lane, fleet, target, due_at, lease_until, lease_token, lease_epoch, read_seq)
+SELECT v.id, v.lane, :fleet, v.target,
+    counterfoil.ledger_now() + make_interval(secs => v.delay_s + coalesce(v.lease_s, 0)),
+    CASE WHEN v.lease_s IS NOT NULL THEN counterfoil.ledger_now() + make_interval(secs => v.delay_s + v.lease_s) END,
+    CASE WHEN v.lease_s IS NOT NULL THEN v.token END,
+    CASE WHEN v.lease_s IS NOT NULL THEN CAST(:epoch AS int8) END,
+    nextval('counterfoil.read_seq')
+FROM unnest(CAST(:ids AS uuid[]), CAST(:lanes AS text[]), CAST(:targets AS text[]), CAST(:delays_s AS float8[]),
+    CAST(:tokens AS uuid[]), CAST(:leases_s AS float8[]))
+    AS v(id, lane, target, delay_s, token, lease_s)
+ON CONFLICT (operation_id, lane) DO NOTHING
+RETURNING operation_id, lane, kick, read_seq, lease_token

@@ -1,0 +1,3 @@
+-- Mark evidence as consumed, under the lock of its operation.
+UPDATE counterfoil.evidence SET consumed_at = counterfoil.ledger_now()
+WHERE id = ANY(CAST(:ids AS uuid[])) AND consumed_at IS NULL

@@ -1,0 +1,10 @@
+-- What is open beside operations: intents and cases, one row each. Written only under the operation's lock.
+SELECT 'intent' AS sort, i.operation_id, i.send_token, i.effect AS kind, i.attempt, i.generation, NULL AS code,
+    extract(epoch FROM i.send_by - counterfoil.ledger_now())::float8 AS send_left_s,
+    extract(epoch FROM i.answer_by - counterfoil.ledger_now())::float8 AS answer_left_s
+FROM counterfoil.intent AS i
+WHERE i.operation_id = ANY(CAST(:ids AS uuid[])) AND i.closed_at IS NULL
+UNION ALL
+SELECT 'case', c.operation_id, NULL, c.kind, 0, 0, c.code, 0, 0
+FROM counterfoil.reconciliation_case AS c
+WHERE c.operation_id = ANY(CAST(:ids AS uuid[])) AND c.closed_at IS NULL

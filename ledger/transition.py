@@ -1,0 +1,167 @@
+"""Transitions: evidence and events become states, under the fence and the row lock (SPEC sections 1 and 6).
+
+One transaction for a batch: epoch, operations in order of id, their unconsumed evidence, `decide()`, then set-based
+writes by key. Nothing is compared with what a claimer read: a cancel that was committed meanwhile is seen here. A
+write that fails is repeated row by row, so that one hostile row costs the others nothing; the guilty one is parked.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from uuid import UUID
+
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from .accept import Settled, accept
+from .database import Database, statement
+from .epochs import check_fence, refuse
+from .errors import LedgerUnavailable, StaleEpoch
+from .events import Event, LookupFound, TaskBound
+from .rows import Evidence, PolicyOf, Row, read_evidence, read_rows, with_operation
+from .states import TERMINAL, State
+from .tables import operation as operation_table
+from .work import Applied, Item, Work
+from .writes import write
+
+log = logging.getLogger(__name__)
+
+Interpret = Callable[[Row, Evidence], Event]
+"""Reads evidence again from its exact bytes; never trusts what an older epoch made of it."""
+
+PARK_S = 5.0
+"""How long a row waits whose write failed, before it is claimed again."""
+
+
+class Transitions:
+    """The one writer of states. `interpret` reads evidence, `policy_of` is asked for operations with nothing pinned."""
+
+    def __init__(
+        self,
+        database: Database,
+        fleet: str,
+        epoch: int | None,
+        *,
+        interpret: Interpret,
+        policy_of: PolicyOf,
+        actor: str = "worker",
+    ) -> None:
+        self._database = database
+        self._fleet = fleet
+        self._epoch = epoch
+        self._interpret = interpret
+        self._policy_of = policy_of
+        self._actor = actor
+
+    def apply(self, items: Iterable[Item]) -> list[Applied]:
+        """Apply a batch; answers in no particular order, one for each operation.
+
+        Raises StaleEpoch when a bump has committed (nothing was written then).
+        """
+        grouped: dict[UUID, list[Item]] = {}
+        for item in items:
+            grouped.setdefault(item.operation_id, []).append(item)
+        if not grouped:
+            return []
+        try:
+            applied, settled, epoch = self._database.again(lambda: self._transaction(grouped))
+        except StaleEpoch:
+            refuse(self._database, self._fleet, self._epoch or 0, "transition", list(grouped))
+            raise
+        except LedgerUnavailable:
+            raise
+        except Exception as error:
+            if isinstance(error, OperationalError) and error.connection_invalidated:
+                raise
+            if len(grouped) == 1:
+                return [self._park(alone, error) for alone in grouped.values()]
+            log.warning("a batch of %d could not be written (%s); going row by row", len(grouped), type(error).__name__)
+            return [applied for alone in grouped.values() for applied in self.apply(alone)]
+        return self._settle(applied, settled, epoch)
+
+    def _transaction(self, grouped: Mapping[UUID, list[Item]]) -> tuple[list[Applied], list[Settled], int]:
+        with self._database.begin() as connection:
+            epoch = check_fence(connection, self._fleet, self._epoch)
+            rows = read_rows(connection, grouped, self._policy_of, lock=True)
+            works = [Work(row, grouped[row.id]) for row in rows]
+            self._decide(connection, works, read_evidence(connection, grouped))
+            held = write(connection, works, fleet=self._fleet, epoch=epoch, actor=self._actor)
+        applied = [Applied(work.row.id, work.row, tuple(work.answers), held.get(work.row.id, ())) for work in works]
+        gone = [Applied(missing, None) for missing in grouped.keys() - {row.id for row in rows}]
+        settled = [(work.row, work.settled_by) for work in works if work.row.operation.settle_as is not None]
+        return [*applied, *gone], settled, epoch
+
+    def _settle(self, applied: list[Applied], settled: list[Settled], epoch: int) -> list[Applied]:
+        """Accept what is decided. The transition is committed, so whatever fails here must not run it again: the fetch
+        lane comes by and accepts what is left."""
+        if not settled:
+            return applied
+        try:
+            verdicts = accept(self._database, self._fleet, epoch, settled)
+        except (DBAPIError, LedgerUnavailable) as error:
+            log.warning("%d decided ends are not accepted yet: %s", len(settled), type(error).__name__)
+            return applied
+        return [_accepted(one, verdicts.get(one.operation_id)) for one in applied]
+
+    def _decide(self, connection: Connection, works: list[Work], evidence: Mapping[UUID, list[Evidence]]) -> None:
+        """Evidence first, whatever else is brought (SPEC section 1), then what the bearers say."""
+        events: list[tuple[Work, Event]] = []
+        for work in works:
+            for piece in evidence.get(work.row.id, ()):
+                work.consumed.append(piece.id)
+                events.append((work, self._interpret(work.row, piece)))
+            events += [(work, event) for item in work.items for event in item.events]
+        holders = _holders(connection, events)
+        for work, event in events:
+            if isinstance(event, TaskBound | LookupFound):
+                holder = holders.setdefault((work.row.target, event.task_id), work.row.id)
+                work.take(replace(event, elsewhere=holder != work.row.id))
+            else:
+                work.take(event)
+
+    def _park(self, items: list[Item], error: Exception) -> Applied:
+        """The guilty row alone waits; its claim counts as one without an outcome, five quarantine it."""
+        log.error("operation %s can't be written: %s", items[0].operation_id, type(error).__name__)
+        leased = [item for item in items if item.token is not None]
+        if leased:
+            with self._database.autocommit() as connection:
+                connection.execute(
+                    statement("release"),
+                    {
+                        "fleet": self._fleet,
+                        "epoch": self._epoch,
+                        "ids": [item.operation_id for item in leased],
+                        "lanes": [str(item.lane) for item in leased],
+                        "tokens": [item.token for item in leased],
+                        "kicks": [item.kick for item in leased],
+                        "delays_s": [PARK_S for _ in leased],
+                        "failed": [True for _ in leased],
+                    },
+                )
+        return Applied(items[0].operation_id, None, failed=True)
+
+
+def _holders(connection: Connection, events: list[tuple[Work, Event]]) -> dict[tuple[str, str], UUID]:
+    """Which open operations already hold the ids that are about to be bound: looked up before the bind, under the
+    row locks (SPEC section 3), one query for the batch. A second bind inside the batch meets the first one here
+    as well."""
+    named = [(work.row.target, event.task_id) for work, event in events if isinstance(event, TaskBound | LookupFound)]
+    if not named:
+        return {}
+    table = operation_table.c
+    query = (
+        select(table.target, table.task_id, table.id)
+        .where(table.task_id.in_({task_id for _, task_id in named}), table.target.in_({target for target, _ in named}))
+        .where(table.state.not_in([str(state) for state in TERMINAL]))
+    )
+    return {(target, task_id): holder for target, task_id, holder in connection.execute(query)}
+
+
+def _accepted(applied: Applied, verdict: str | None) -> Applied:
+    if applied.row is None or verdict is None:
+        return applied
+    op = applied.row.operation
+    if verdict not in ("accepted", "same"):
+        return replace(applied, verdict=verdict)
+    over = replace(op, state=State(op.settle_as or op.state), settle_as=None)
+    return replace(applied, row=with_operation(applied.row, over), held=(), verdict=verdict)

@@ -1,0 +1,207 @@
+"""The set-based writes of a transition: one statement a table, by key, on rows that the transaction has locked."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from .database import statement
+from .ids import uuid7
+from .notices import DRAFT_ARRAYS, drafts
+from .states import Lane
+from .work import Held, Item, Work
+
+_COLUMNS = (
+    "attempt",
+    "sent_attempt",
+    "task_id",
+    "session_id",
+    "server_status",
+    "remote_created_at",
+    "ttl_ms",
+    "interval_ms",
+    "observed_seq",
+    "tries",
+    "auth_tries",
+    "not_found_count",
+    "cancel_generation",
+    "cancel_due",
+    "cancel_sends",
+    "cancel_acked",
+    "input_round",
+    "input_digest",
+    "unanswered_rounds",
+    "last_code",
+    "error_code",
+    "effects_possible",
+    "terminal_status",
+    "result_digest",
+    "result_pointer",
+    "budget_running",
+    "budget_left_s",
+    "input_left_s",
+    "confirm_left_s",
+)
+
+
+def write(
+    connection: Connection, works: Sequence[Work], *, fleet: str, epoch: int, actor: str
+) -> dict[UUID, tuple[Held, ...]]:
+    """Write everything that was decided; returns the wake rows that each operation's bearer now holds.
+
+    Lock order: operation (held), wake, intent, result, case, journal.
+    """
+    lines = {work.row.id: _journal_lines(work) for work in works}
+    touched = [work for work in works if lines[work.row.id] or work.decisions or work.before.execution_epoch < epoch]
+    if touched:
+        connection.execute(statement("write_operations"), _operation_arrays(touched, lines) | {"epoch": epoch})
+    held = _write_wakes(connection, works, fleet=fleet, epoch=epoch)
+    _write_children(connection, works)
+    numbered = [
+        (work.row.id, work.before.journal_seq + 1 + index, *line)
+        for work in touched
+        for index, line in enumerate(lines[work.row.id])
+    ]
+    if numbered:
+        names = ("ids", "seqs", "events", "sources", "targets", "lanes", "codes", "whys")
+        connection.execute(statement("write_journal"), _arrays(names, numbered) | {"epoch": epoch, "actor": actor})
+    return held
+
+
+def _arrays(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+    """Rows to one array a column, the form that `unnest` takes."""
+    return {name: [row[index] for row in rows] for index, name in enumerate(names)}
+
+
+Line = tuple[str, str | None, str | None, str | None, str | None, str | None]
+"""(event, source, target, lane, code, why)"""
+
+
+def _journal_lines(work: Work) -> list[Line]:
+    lines: list[Line] = []
+    for decision in work.decisions:
+        for index, step in enumerate(decision.steps):
+            code, why = (decision.code, decision.why) if index == 0 else (None, None)
+            lines.append(("moved", step.source, step.target, step.lane, code, why))
+        if not decision.steps and decision.code is not None:
+            lines.append(("noted", None, None, None, decision.code, decision.why))
+        elif not decision.steps and decision.why is not None:
+            lines.append(("asked", None, None, None, None, decision.why))
+        lines += [("case_opened", None, case.kind, None, case.code, case.why) for case in decision.opens]
+    lines += [("refused", None, None, None, refusal.code, refusal.why) for refusal in work.refusals]
+    return [(*line[:5], line[5][:500] if line[5] else None) for line in lines]
+
+
+def _operation_arrays(works: Sequence[Work], lines: dict[UUID, list[Line]]) -> dict[str, list[Any]]:
+    now = [work.row.operation for work in works]
+    before = [work.before.operation for work in works]
+    arrays: dict[str, list[Any]] = {name: [getattr(op, name) for op in now] for name in _COLUMNS}
+    arrays["id"] = [op.id for op in now]
+    for name in ("state", "settle_as", "outcome"):
+        arrays[name] = [None if getattr(op, name) is None else str(getattr(op, name)) for op in now]
+    arrays["budget_moved"] = [
+        (a.budget_left_s, a.budget_running) != (b.budget_left_s, b.budget_running)
+        for a, b in zip(now, before, strict=True)
+    ]
+    for name in ("input", "confirm"):
+        left = f"{name}_left_s"
+        arrays[f"{name}_moved"] = [getattr(a, left) != getattr(b, left) for a, b in zip(now, before, strict=True)]
+    arrays["journal_seq"] = [work.before.journal_seq + len(lines[work.row.id]) for work in works]
+    return arrays
+
+
+def _write_wakes(
+    connection: Connection, works: Sequence[Work], *, fleet: str, epoch: int
+) -> dict[UUID, tuple[Held, ...]]:
+    wanted = [(work, lane, delay_s, _bearer(work, lane)) for work in works for lane, delay_s in work.needed().items()]
+    ids = [work.row.id for work, *_ in wanted]
+    lanes = [str(lane) for _, lane, *_ in wanted]
+    operations = [work.row.id for work in works]
+    connection.execute(statement("lock_wakes"), {"ids": operations})
+    connection.execute(statement("drop_wakes"), {"operations": operations, "ids": ids, "lanes": lanes})
+    if not wanted:
+        return {}
+    delays_s = [_stretched(lane, delay_s, item) for _, lane, delay_s, item in wanted]
+    holds_s = [_hold_s(lane, delay_s, item) for (_, lane, _, item), delay_s in zip(wanted, delays_s, strict=True)]
+    tokens = [None if item is None else item.token for *_, item in wanted]
+    shared: dict[str, list[Any]] = {
+        "ids": ids,
+        "lanes": lanes,
+        "delays_s": delays_s,
+        "tokens": tokens,
+        "leases_s": holds_s,
+    }
+    moved = connection.execute(
+        statement("move_wakes"),
+        shared
+        | {
+            "replaces": [lane in work.replaced for work, lane, *_ in wanted],
+            "kicks": [0 if item is None or item.lane is not lane else item.kick for _, lane, _, item in wanted],
+        },
+    ).all()
+    rows = list(moved)
+    if len(moved) < len(wanted):
+        there = {(row[0], row[1]) for row in moved}
+        missing = [index for index, key in enumerate(zip(ids, lanes, strict=True)) if key not in there]
+        fresh = {name: [values[index] for index in missing] for name, values in shared.items()}
+        fresh["targets"] = [wanted[index][0].row.target for index in missing]
+        rows += connection.execute(statement("add_wakes"), fresh | {"fleet": fleet, "epoch": epoch}).all()
+    return _held(rows, dict(zip(zip(ids, lanes, strict=True), zip(tokens, delays_s, strict=True), strict=True)))
+
+
+def _bearer(work: Work, lane: Lane) -> Item | None:
+    """Whose lease matters for this lane's row: the one who claimed it, else one who may take it over."""
+    own = next((item for item in work.items if item.token is not None and item.lane is lane), None)
+    return own or next((item for item in work.items if item.token is not None and lane in item.hold_lanes), None)
+
+
+def _stretched(lane: Lane, delay_s: float, item: Item | None) -> float:
+    """Jitter only makes it later, and only readings have it: a herd of operations must not stay one (SPEC section
+    3)."""
+    return delay_s * (1.0 + item.jitter) if item is not None and lane is Lane.POLL else delay_s
+
+
+def _hold_s(lane: Lane, delay_s: float, item: Item | None) -> float | None:
+    """Resident only while the next due moment is within one lease."""
+    if item is None or item.hold_s is None or lane not in item.hold_lanes or delay_s > item.hold_s:
+        return None
+    return item.hold_s
+
+
+def _held(
+    rows: Iterable[Any], wanted: dict[tuple[UUID, str], tuple[UUID | None, float]]
+) -> dict[UUID, tuple[Held, ...]]:
+    held: dict[UUID, tuple[Held, ...]] = {}
+    for operation_id, lane, kick, read_seq, token in rows:
+        asked, delay_s = wanted[operation_id, lane]
+        if token is not None and token == asked:
+            held[operation_id] = (*held.get(operation_id, ()), Held(Lane(lane), token, kick, read_seq, delay_s))
+    return held
+
+
+def _write_children(connection: Connection, works: Sequence[Work]) -> None:
+    consumed = [piece for work in works for piece in work.consumed]
+    if consumed:
+        connection.execute(statement("consume_evidence"), {"ids": consumed})
+    decided = [(work.row.id, decision) for work in works for decision in work.decisions]
+    ended = [(id_, decision.intent.effect, decision.intent.how) for id_, decision in decided if decision.intent]
+    if ended:
+        connection.execute(statement("close_intents"), _arrays(("ids", "effects", "hows"), ended))
+    results = [(id_, d.result.body, d.result.pointer, d.result.digest) for id_, d in decided if d.result is not None]
+    if results:
+        connection.execute(statement("store_results"), _arrays(("ids", "bodies", "pointers", "digests"), results))
+    closed = [(id_, str(kind)) for id_, decision in decided for kind in decision.closes]
+    if closed:
+        connection.execute(statement("close_cases"), _arrays(("ids", "kinds"), closed) | {"by": "evidence"})
+    opened = [
+        (uuid7(), work.row.id, str(case.kind), case.code, case.why[:500], case.closed)
+        for work in works
+        for case in work.cases_to_open()
+    ]
+    if opened:
+        names = ("ids", "operations", "kinds", "codes", "whys", "closed")
+        connection.execute(statement("open_cases"), _arrays(names, opened))
+    noticed = drafts(works)
+    if noticed:
+        connection.execute(statement("write_notices"), _arrays(DRAFT_ARRAYS, noticed))
