@@ -1,0 +1,218 @@
+"""MCP 2025-11-25 with tasks: what answers mean. Pure functions from a reply to an outcome; hostile bytes included."""
+
+from dataclasses import replace
+
+from .contract import (
+    Acknowledged,
+    Answered,
+    Busy,
+    Call,
+    CancelOutcome,
+    Endpoint,
+    InputKey,
+    NeedsInput,
+    NoAccess,
+    NoSuchVerb,
+    NotFound,
+    Observation,
+    Over,
+    Payload,
+    Refused,
+    RemoteTask,
+    Reply,
+    SessionGone,
+    StillWorking,
+    SubmitOutcome,
+    TaskStarted,
+    Terminal,
+    Unclear,
+)
+from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
+from .mcp_answers import (
+    Malformed,
+    heard_effect,
+    heard_read,
+    heard_submit,
+    is_of_session,
+    member,
+    status_unknown,
+    task_id,
+    text,
+    tool_result,
+    whole_ms,
+    word,
+)
+from .mcp_session import Session
+from .profile import Profile
+from .strict_json import Json
+
+RELATED_TASK = "io.modelcontextprotocol/related-task"
+
+_UNREAD_QUESTION = InputKey("", "", b"{}")
+"""A task says that it waits for input, not for which: the question comes on the stream of `tasks/result`."""
+
+_TERMINALS = {terminal.value: terminal for terminal in Terminal}
+
+# 2025-11-25 -> 2026-07-28: a task with the new name alone was not written by this version
+_RENAMED = (("ttl", "ttlMs"), ("pollInterval", "pollIntervalMs"), ("ttl", "resultType"))
+
+# -- submit ------------------------------------------------------------------------------------------------------------
+
+
+def read_submit(profile: Profile, endpoint: Endpoint, call: Call, reply: Reply) -> SubmitOutcome:
+    """The answer to `tools/call` with a task asked for: the task, or a result at once from a server that ignored it."""
+    return heard_submit(profile, endpoint, call.request_id, reply, _result_of_submit)
+
+
+def _result_of_submit(message: Message, result: dict[str, Json]) -> SubmitOutcome:
+    task = result.get("task")
+    if isinstance(task, dict):
+        return TaskStarted(task_id(task), word(task.get("status")) or "", *_times(task))
+    return result_at_once(message, result)
+
+
+def result_at_once(message: Message, result: dict[str, Json]) -> SubmitOutcome:
+    """The result of a plain call. A handle or a question in another version's shape must not pass for it."""
+    if result.get("resultType") not in (None, "complete") or "taskId" in result or "task" in result:
+        return Unclear("E_PROTOCOL_MIX", "an answer in the shape of another protocol version")
+    if "content" not in result and "structuredContent" not in result:
+        raise Malformed("the result is neither a task nor the result of a tool")
+    return tool_result(message, result)
+
+
+# -- poll --------------------------------------------------------------------------------------------------------------
+
+
+def read_poll(endpoint: Endpoint, task: RemoteTask, session: Session, reply: Reply) -> Observation:
+    """The answer to `tasks/get`. Only a result that bears the task's own id says anything about the task."""
+    heard = _heard(endpoint, task, session, reply)
+    if not isinstance(heard, Message):
+        return heard
+    if heard.error is not None:
+        return _error_of_read(heard.error)
+    return _task(heard.result, task)
+
+
+def _heard(
+    endpoint: Endpoint, task: RemoteTask, session: Session, reply: Reply
+) -> Message | Busy | NoAccess | Refused | SessionGone:
+    """The response to a read. A session that is gone is not a task that is gone (SPEC section 7).
+
+    HTTP 404 speaks of the session only where one was named; else the address is wrong, or the server is being replaced.
+    """
+    if not isinstance(reply, Answered) or (reply.status == 404 and session.id is None):
+        return heard_read(endpoint, task.request_id, reply)
+    if reply.status == 404:
+        return SessionGone("HTTP 404")
+    heard = heard_read(endpoint, task.request_id, reply)
+    error = heard.error if isinstance(heard, Message) else None
+    if error is not None and is_of_session(reply.status, error.code):
+        return SessionGone(f"HTTP {reply.status}, error {error.code}: {error.message}")
+    return heard
+
+
+def _error_of_read(error: RpcError) -> Observation:
+    if error.code == INVALID_PARAMS:
+        return NotFound(error.message)
+    if error.code == METHOD_NOT_FOUND:
+        return Refused("E_CAPABILITY_UNSUPPORTED", f"error {error.code}: {error.message}")
+    return Busy(str(error.code))
+
+
+def _task(result: Json, task: RemoteTask) -> Observation:
+    refusal = _not_this_task(result, task)
+    if refusal is not None:
+        return refusal
+    assert isinstance(result, dict)  # anything else is not this task
+    status, said = result.get("status"), text(result.get("statusMessage"))
+    if status == "working":
+        return StillWorking(status, *_times(result), message=said)
+    if status == "input_required":
+        return NeedsInput(status, (_UNREAD_QUESTION,), *_times(result))
+    if isinstance(status, str) and status in _TERMINALS:
+        return Over(_TERMINALS[status], status, None, message=said, created_at=word(result.get("createdAt")))
+    return status_unknown(status)
+
+
+def _not_this_task(result: Json, task: RemoteTask) -> Refused | None:
+    """Why a result is no word about this task: the shape of 2026-07-28, another id, or none."""
+    if not isinstance(result, dict):
+        return Refused("E_TASK_ID_MISMATCH", "the result is not an object, so it names no task")
+    if any(new in result and old not in result for old, new in _RENAMED):
+        return Refused("E_PROTOCOL_MIX", "a task in the shape of MCP 2026-07-28")
+    if result.get("taskId") != task.task_id:
+        return Refused("E_TASK_ID_MISMATCH", "the answer is about another task, or names none")
+    return None
+
+
+# -- fetch -------------------------------------------------------------------------------------------------------------
+
+
+def read_fetch(endpoint: Endpoint, task: RemoteTask, session: Session, reply: Reply) -> Observation:
+    """The answer to `tasks/result`: what the call itself would have been answered with, a result or an error.
+
+    It says no status word: the one that was read (`task.terminal`) stands. -32602 stays "not found" even for a failed
+    task, whose own error it might be: the message alone would tell them apart.
+    """
+    heard = _heard(endpoint, task, session, reply)
+    if not isinstance(heard, Message):
+        return heard
+    if heard.error is not None:
+        return _error_of_fetch(heard, heard.error, task)
+    if not isinstance(heard.result, dict):
+        return Over(_terminal(task), _terminal(task).value, None)
+    related = member(heard.result, "_meta", RELATED_TASK)
+    if related is not None and member(related, "taskId") != task.task_id:
+        return Refused("E_TASK_ID_MISMATCH", "the result of another task")
+    if heard.result.get("resultType") not in (None, "complete"):
+        return Refused("E_PROTOCOL_MIX", "a result in the shape of MCP 2026-07-28")
+    over = tool_result(heard, heard.result)
+    return replace(over, terminal=_terminal(task), status=_terminal(task).value)
+
+
+def _error_of_fetch(message: Message, error: RpcError, task: RemoteTask) -> Observation:
+    if error.code != INVALID_PARAMS and _terminal(task) is Terminal.FAILED:
+        return Over(Terminal.FAILED, "failed", Payload(message.body, "/error"), message=error.message)
+    if error.code != INVALID_PARAMS and _terminal(task) is Terminal.CANCELLED:
+        return Over(Terminal.CANCELLED, "cancelled", None, message=error.message)  # "has no result stored"
+    return _error_of_read(error)
+
+
+def _terminal(task: RemoteTask) -> Terminal:
+    return _TERMINALS.get(task.terminal or "", Terminal.COMPLETED)
+
+
+# -- cancel ------------------------------------------------------------------------------------------------------------
+
+
+def read_cancel(profile: Profile, endpoint: Endpoint, task: RemoteTask, reply: Reply) -> CancelOutcome:
+    """The answer to `tasks/cancel`: the task itself. -32602 means over, unknown or not ours: `tasks/get` tells."""
+    heard = heard_effect(profile, endpoint, task.request_id, reply)
+    if isinstance(heard, Unclear) and isinstance(reply, Answered) and reply.status == 501:
+        return NoSuchVerb("HTTP 501")
+    if not isinstance(heard, Message):
+        return heard
+    if heard.error is not None:
+        return _error_of_cancel(heard.error, reply)
+    refusal = _not_this_task(heard.result, task)
+    if refusal is not None:
+        return Unclear(refusal.code, refusal.why)
+    return Acknowledged(word(member(heard.result, "status")))
+
+
+def _error_of_cancel(error: RpcError, reply: Reply) -> CancelOutcome:
+    if isinstance(reply, Answered) and is_of_session(reply.status, error.code):
+        return Unclear(str(error.code), f"HTTP {reply.status}: {error.message}")
+    if error.code == INVALID_PARAMS:
+        return NotFound(error.message)
+    if error.code == METHOD_NOT_FOUND:
+        return NoSuchVerb(error.message)
+    return Unclear(str(error.code), error.message)
+
+
+# -- fields ------------------------------------------------------------------------------------------------------------
+
+
+def _times(result: dict[str, Json]) -> tuple[str | None, int | None, int | None]:
+    """createdAt, ttl, pollInterval (ms) as last told. A server may change the ttl that it was asked for."""
+    return word(result.get("createdAt")), whole_ms(result.get("ttl")), whole_ms(result.get("pollInterval"))

@@ -1,0 +1,227 @@
+"""MCP 2026-07-28 with tasks: what answers mean. Pure functions from a reply to an outcome; hostile bytes included."""
+
+from . import strict_json
+from .contract import (
+    Acknowledged,
+    Answered,
+    Busy,
+    Call,
+    CancelOutcome,
+    Endpoint,
+    InputKey,
+    NeedsInput,
+    NoSuchVerb,
+    NotFound,
+    NotOffered,
+    Observation,
+    Over,
+    Payload,
+    Refused,
+    RemoteTask,
+    Reply,
+    StillWorking,
+    SubmitOutcome,
+    TaskStarted,
+    Terminal,
+    Unclear,
+)
+from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
+from .mcp_answers import (
+    MAX_TASK_ID_CHARS,
+    MAX_WORD_CHARS,
+    Malformed,
+    heard_effect,
+    heard_read,
+    heard_submit,
+    items,
+    member,
+    says_error,
+    status_unknown,
+    task_id,
+    text,
+    tool_result,
+    whole_ms,
+    word,
+)
+from .profile import Profile
+from .strict_json import Json, is_storable
+
+MAX_STATE_CHARS = 256 * 1024
+MAX_INPUT_KEYS = 64
+
+# -32020 headers, -32021 client capability, -32022 version: the server no longer speaks what was negotiated
+_NO_LONGER_SPOKEN = frozenset({METHOD_NOT_FOUND, -32020, -32021, -32022})
+
+
+# -- discover ----------------------------------------------------------------------------------------------------------
+
+
+def read_discover(result: dict[str, Json], server: str, version: str, extension: str) -> NotOffered | None:
+    """None when the server speaks the version and advertises the extension."""
+    code = "E_CAPABILITY_UNSUPPORTED"
+    if version not in items(result.get("supportedVersions")):
+        spoken = ", ".join(word(item) or "?" for item in items(result.get("supportedVersions"))[:8])
+        return NotOffered(code, f"Not sent: {server} speaks MCP {spoken or 'of no version it names'}, not {version}.")
+    if not isinstance(member(result, "capabilities", "extensions", extension), dict):
+        return NotOffered(code, f"Not sent: {server} does not declare the extension {extension}.")
+    return None
+
+
+# -- submit ------------------------------------------------------------------------------------------------------------
+
+
+def read_submit(profile: Profile, endpoint: Endpoint, call: Call, reply: Reply) -> SubmitOutcome:
+    """The answer to `tools/call`: a task, a result at once, or a question before a task exists."""
+    return heard_submit(profile, endpoint, call.request_id, reply, _result_of_submit)
+
+
+def _result_of_submit(message: Message, result: dict[str, Json]) -> SubmitOutcome:
+    kind = result.get("resultType")
+    if kind == "task":
+        return TaskStarted(task_id(result), word(result.get("status")) or "", *_times(result))
+    if kind == "input_required":
+        return NeedsInput("input_required", _input_keys(result), state=_request_state(result))
+    if kind not in (None, "complete"):
+        said = word(kind) or "no text"
+        return Unclear("E_RESULT_TYPE_UNKNOWN", f"the result is of a type that this version does not know: {said}")
+    if "task" in result or "taskId" in result:
+        # a handle must not pass for the result of the tool (2025 nests it in `task`)
+        return Unclear("E_PROTOCOL_MIX", "a task handle in the shape of another protocol version")
+    if kind is None and "content" not in result and "structuredContent" not in result:
+        raise Malformed("the result is neither a task nor the result of a tool")
+    return tool_result(message, result)
+
+
+def _request_state(result: dict[str, Json]) -> str | None:
+    state = result.get("requestState")
+    if state is None:
+        return None
+    if not isinstance(state, str) or len(state) > MAX_STATE_CHARS or not is_storable(state):
+        raise Malformed("the request state can't be carried back")
+    return state
+
+
+# -- poll --------------------------------------------------------------------------------------------------------------
+
+
+def read_poll(endpoint: Endpoint, task: RemoteTask, reply: Reply) -> Observation:
+    """The answer to `tasks/get`. Only a result that bears the task's own id says anything about the task."""
+    heard = heard_read(endpoint, task.request_id, reply)
+    if not isinstance(heard, Message):
+        return heard
+    if heard.error is not None:
+        return _error_of_poll(heard.error)
+    return _task_of_poll(heard, task)
+
+
+def _error_of_poll(error: RpcError) -> Observation:
+    if error.code == INVALID_PARAMS:
+        return NotFound(error.message)
+    if error.code in _NO_LONGER_SPOKEN:
+        return Refused("E_CAPABILITY_UNSUPPORTED", f"error {error.code}: {error.message}")
+    return Busy(str(error.code))
+
+
+def _task_of_poll(message: Message, task: RemoteTask) -> Observation:
+    result = message.result
+    if not isinstance(result, dict):
+        return Refused("E_TASK_ID_MISMATCH", "the result is not an object, so it names no task")
+    if _is_of_2025(result):
+        return Refused("E_PROTOCOL_MIX", "a task in the shape of MCP 2025-11-25")
+    if result.get("taskId") != task.task_id:
+        return Refused("E_TASK_ID_MISMATCH", "the answer is about another task, or names none")
+    status = result.get("status")
+    if status == "working":
+        return StillWorking(status, *_times(result), message=text(result.get("statusMessage")))
+    if status == "input_required":
+        try:
+            return NeedsInput(status, _input_keys(result), *_times(result))
+        except Malformed as error:
+            return Refused("E_INPUT_MALFORMED", str(error))
+    if status == "completed":
+        return _over_completed(message, result)
+    if status == "failed":
+        return _over_failed(message, result)
+    if status == "cancelled":
+        said = text(result.get("statusMessage"))
+        return Over(Terminal.CANCELLED, status, None, message=said, created_at=word(result.get("createdAt")))
+    return status_unknown(status)
+
+
+def _is_of_2025(result: dict[str, Json]) -> bool:
+    nested = isinstance(result.get("task"), dict) and "taskId" not in result
+    return nested or any(
+        old in result and new not in result for old, new in (("ttl", "ttlMs"), ("pollInterval", "pollIntervalMs"))
+    )
+
+
+def _over_completed(message: Message, task: dict[str, Json]) -> Over:
+    result = task.get("result")
+    payload, failed = None, False
+    if isinstance(result, dict):
+        failed = says_error(result)
+        structured = result.get("structuredContent") is not None
+        payload = Payload(message.body, "/result/result/structuredContent" if structured else "/result/result")
+    said = text(task.get("statusMessage"))
+    return Over(
+        Terminal.COMPLETED,
+        "completed",
+        payload,
+        tool_error=failed,
+        message=said,
+        created_at=word(task.get("createdAt")),
+    )
+
+
+def _over_failed(message: Message, task: dict[str, Json]) -> Over:
+    error = task.get("error")
+    payload = Payload(message.body, "/result/error") if isinstance(error, dict) else None
+    said = text(task.get("statusMessage")) or text(member(error, "message"))
+    return Over(Terminal.FAILED, "failed", payload, message=said, created_at=word(task.get("createdAt")))
+
+
+# -- cancel ------------------------------------------------------------------------------------------------------------
+
+
+def read_cancel(profile: Profile, endpoint: Endpoint, task: RemoteTask, reply: Reply) -> CancelOutcome:
+    """The answer to `tasks/cancel`. An acknowledgement is never an end in this version (SPEC section 5)."""
+    heard = heard_effect(profile, endpoint, task.request_id, reply)
+    if isinstance(heard, Unclear) and isinstance(reply, Answered) and reply.status in (404, 501):
+        return NoSuchVerb(f"HTTP {reply.status}")
+    if not isinstance(heard, Message):
+        return heard
+    if heard.error is None:
+        return Acknowledged(word(member(heard.result, "status")))
+    if heard.error.code == INVALID_PARAMS:
+        return NotFound(heard.error.message)
+    if heard.error.code == METHOD_NOT_FOUND:
+        return NoSuchVerb(heard.error.message)
+    return Unclear(str(heard.error.code), heard.error.message)
+
+
+# -- fields ------------------------------------------------------------------------------------------------------------
+
+
+def _times(result: dict[str, Json]) -> tuple[str | None, int | None, int | None]:
+    """createdAt, ttlMs, pollIntervalMs as last told. `lastUpdatedAt` moves at every poll, also under a dead worker."""
+    return word(result.get("createdAt")), whole_ms(result.get("ttlMs")), whole_ms(result.get("pollIntervalMs"))
+
+
+def _input_keys(result: dict[str, Json]) -> tuple[InputKey, ...]:
+    """The open questions, sorted by key. Raises Malformed: a key that is changed here could never be answered."""
+    requests = result.get("inputRequests")
+    if requests is None:
+        return ()
+    if not isinstance(requests, dict) or len(requests) > MAX_INPUT_KEYS:
+        raise Malformed(f"inputRequests is no object of at most {MAX_INPUT_KEYS} questions")
+    if strict_json.find_unstorable(requests) is not None:
+        raise Malformed("a question holds a text that can't be stored")
+    keys = []
+    for key, question in sorted(requests.items()):
+        method = question.get("method") if isinstance(question, dict) else None
+        if not isinstance(question, dict) or not isinstance(method, str):
+            raise Malformed("a question without a method")
+        if not 0 < len(key) <= MAX_TASK_ID_CHARS or len(method) > MAX_WORD_CHARS:
+            raise Malformed("a question whose key or method is too long")
+        keys.append(InputKey(key, method, strict_json.dumps(question.get("params", {}))))
+    return tuple(keys)

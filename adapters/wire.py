@@ -1,0 +1,397 @@
+"""The one door to the network: sends a `Request`, keeps the answer's exact bytes, knows whether a byte has left.
+
+Transport is httpx, used below its client (no redirects, retries, cookies, proxies or log lines by construction) and
+behind the port `Transport`, so that a faster one can stand in (it may carry effects only with the tests of this one).
+
+Where the intent is committed: httpcore calls the trace `http11.send_request_headers.started` after the connection and
+its TLS handshake are up and before the first byte is written. The hook runs there; raising in it left 0 bytes at the
+server (measured, and tested in tests/adapters).
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import struct
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from typing import Protocol, TypeAlias, TypeVar
+
+import httpx
+
+from .contract import MAX_REQUESTS_PER_EXCHANGE, Answered, Exchange, NoAnswer, Read, Reply, Request, Sent
+from .credentials import CredentialError, Credentials
+from .guard import AddressRefused, Guard
+from .sse import SseParser, is_stream
+
+MAX_CONNECTIONS = 10
+"""Of each kind (reads, effects). httpcore walks all of them at each request: 644 us with 10, 2,463 us with 50."""
+
+START_S = 10.0
+"""For an effect: slot, credential, name lookup, connection and handshake, before its hook is asked."""
+
+CONNECT_S = 3.0
+"""To one address while the name has others."""
+
+IDLE_S = 4.0
+"""uvicorn, httpx and fastmcp all close idle connections after 5 s: a read leaves them alone before that."""
+
+STREAM_END_S = 0.05
+"""How long a read waits for a stream to end once its answer is there, before it gives the connection up."""
+
+WRITE_BYTES = 16 * 1024
+
+BeforeFirstByte: TypeAlias = Callable[[], Awaitable[float]]
+"""Commits the intent; returns `send_by` on the loop's clock (monotonic seconds), or raises IntentRefused."""
+
+OnAnswer: TypeAlias = Callable[[Answered | NoAnswer], Coroutine[object, object, None]]
+"""Stores the evidence. The connection's slot stays taken until it has returned."""
+
+T = TypeVar("T")
+
+
+class IntentRefused(Exception):
+    """Raised by the hook: the intent was not committed, so not one byte may leave."""
+
+
+class Transport(Protocol):
+    """What the loop needs of a network."""
+
+    async def send(
+        self,
+        request: Request,
+        *,
+        credential: str = "",
+        before_first_byte: BeforeFirstByte | None = None,
+        on_answer: OnAnswer | None = None,
+    ) -> Answered | NoAnswer: ...
+
+    async def aclose(self) -> None: ...
+
+
+async def run(exchange: Exchange[T], send: Callable[[Request], Awaitable[Reply]]) -> T:
+    """Drive an exchange to its outcome. Raises RuntimeError for an adapter that never comes to an end or acts twice."""
+    effects = 0
+    try:
+        request = next(exchange)
+        for _ in range(MAX_REQUESTS_PER_EXCHANGE):
+            effects += request.effect is not None
+            if effects > 1:
+                raise RuntimeError("an exchange asked for a second effect: one intent covers one request")
+            request = exchange.send(await send(request))
+    except StopIteration as stop:
+        outcome: T = stop.value
+        return outcome
+    finally:
+        exchange.close()
+    raise RuntimeError(f"an exchange asked for more than {MAX_REQUESTS_PER_EXCHANGE} requests")
+
+
+class HttpxTransport:
+    """One target's connections, for one event loop. Deadlines, caps and pins as SPEC sections 1 and 3 ask."""
+
+    def __init__(self, guard: Guard, credentials: Credentials, tls: ssl.SSLContext | None = None) -> None:
+        self._guard = guard
+        self._credentials = credentials
+        tls = tls or httpx.create_ssl_context(trust_env=False)
+        self._reads = _pool(tls, keep_alive=MAX_CONNECTIONS)
+        # An effect never goes over a connection that was idle: 69 of 360 POSTs near the server's idle limit were lost
+        # "maybe sent". Here nothing stays idle.
+        self._fresh = _pool(tls, keep_alive=0)
+        self._read_slots = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._effect_slots = asyncio.Semaphore(MAX_CONNECTIONS)
+
+    async def send(
+        self,
+        request: Request,
+        *,
+        credential: str = "",
+        before_first_byte: BeforeFirstByte | None = None,
+        on_answer: OnAnswer | None = None,
+    ) -> Answered | NoAnswer:
+        """One request, one reply; never raises for what a server or the network did.
+
+        `credential` is a reference. An effect needs `before_first_byte`, awaited once the connection is up. `on_answer`
+        is awaited with whatever a server said (not with `NoAnswer(sent=NO)`), beyond the reach of deadlines and of the
+        cancellation of this task. Cancelling this task closes the connection. Other exceptions of the hook pass
+        through; nothing has left then either.
+        """
+        if (request.effect is None) != (before_first_byte is None):
+            raise ValueError("an effect needs a hook that commits its intent; a read has none")
+        if request.read is not Read.BODY:
+            raise ValueError("this transport reads whole bodies")
+        slots = self._read_slots if request.effect is None else self._effect_slots
+        journey = _Journey(request, before_first_byte)
+        if not await journey.take(slots):
+            return journey.no_answer("no connection was free in time")
+        try:
+            reply = await self._travel(journey, credential)
+            if credential and isinstance(reply, Answered) and reply.status == 401:
+                self._credentials.refused(credential)
+            if on_answer is not None and not (isinstance(reply, NoAnswer) and reply.sent is Sent.NO):
+                await _undisturbed(on_answer(reply))
+            return reply
+        finally:
+            slots.release()
+
+    async def aclose(self) -> None:
+        """Close every connection. What is in flight fails."""
+        await self._reads.aclose()
+        await self._fresh.aclose()
+
+    async def _travel(self, journey: "_Journey", credential: str) -> Answered | NoAnswer:
+        try:
+            async with asyncio.timeout_at(journey.until_s) as journey.timer:
+                headers = list(journey.request.headers)
+                if credential:
+                    headers.append(("Authorization", await self._credentials.authorization(credential)))
+                addresses = await self._addresses(journey.request.url)
+                status = await self._ask(journey, addresses, headers)
+        except TimeoutError:
+            if journey.timer is None or not journey.timer.expired():
+                raise  # the hook's own
+            return journey.cut(_TOO_LATE if journey.writing else "the deadline passed")
+        except (IntentRefused, AddressRefused, CredentialError, _SendByPassed) as error:
+            return journey.cut(str(error))
+        except (httpx.HTTPError, httpx.InvalidURL, _Unresolved, _BadBody) as error:
+            return journey.cut(str(error) or type(error).__name__)
+        return Answered(status, journey.headers, bytes(journey.body))
+
+    async def _addresses(self, url: str) -> tuple[str, ...]:
+        try:
+            return await self._guard.addresses(url)
+        except OSError as error:
+            raise _Unresolved(f"the host's name can't be resolved: {error.strerror}") from None
+
+    async def _ask(self, journey: "_Journey", addresses: tuple[str, ...], headers: list[tuple[str, str]]) -> int:
+        if journey.request.effect is not None:
+            return await _dial(self._fresh, journey, addresses, headers)
+        try:
+            return await _dial(self._reads, journey, addresses, headers)
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+            # The server closed the idle connection as we reached for it. A read may be asked again, once, on a fresh
+            # one.
+            if journey.connected or journey.status is not None:
+                raise
+            return await _dial(self._fresh, journey, addresses, headers)
+
+
+_TOO_LATE = "send_by passed while the request was being written"
+
+
+class _SendByPassed(Exception):
+    """No byte may leave any more."""
+
+
+class _Unresolved(Exception):
+    """The name server did not answer, or knows no such name."""
+
+
+class _BadBody(Exception):
+    """The body is over the cap, or packed in a way that was not asked for."""
+
+
+class _Journey:
+    """Where one request is on its way. Only httpx's trace knows whether a byte has left."""
+
+    def __init__(self, request: Request, before_first_byte: BeforeFirstByte | None) -> None:
+        self.request = request
+        self.connected = False
+        self.writing = False
+        self.status: int | None = None
+        self.headers: Mapping[str, str] = {}
+        self.body = bytearray()
+        self.timer: asyncio.Timeout | None = None
+        self._before_first_byte = before_first_byte
+        self._left = False
+        self._socket: socket.socket | None = None
+        self._send_by_s = float("inf")
+        self._now_s = asyncio.get_running_loop().time
+        self.until_s = self._now_s() + (request.deadline_s if before_first_byte is None else START_S)
+
+    async def take(self, slots: asyncio.Semaphore) -> bool:
+        try:
+            async with asyncio.timeout_at(self.until_s):
+                await slots.acquire()
+        except TimeoutError:
+            return False
+        return True
+
+    def no_answer(self, why: str) -> NoAnswer:
+        return NoAnswer(Sent.MAYBE if self._left else Sent.NO, why, bytes(self.body))
+
+    def cut(self, why: str) -> Answered | NoAnswer:
+        """What stands when the exchange broke off. A status other than 2xx says what it says without its body."""
+        if self.status is not None and not 200 <= self.status < 300:
+            return Answered(self.status, self.headers, bytes(self.body))
+        return self.no_answer(why)
+
+    async def trace(self, event: str, info: dict[str, object]) -> None:
+        """httpcore's progress report; what is raised here ends the request."""
+        if event == "connection.connect_tcp.complete":
+            self.connected = True
+            stream = info["return_value"]
+            self._socket = stream.get_extra_info("socket")  # type: ignore[attr-defined]  # httpcore types it as object
+        elif event == "http11.send_request_headers.started":
+            if self._before_first_byte is not None:
+                await self._commit_intent(self._before_first_byte)
+            self._left = True
+        elif event == "http11.receive_response_headers.started":
+            self._written()
+
+    async def _commit_intent(self, before_first_byte: BeforeFirstByte) -> None:
+        assert self.timer is not None
+        if not self.connected:
+            raise IntentRefused("the pool offered a connection that was idle")
+        self.timer.reschedule(None)  # the hook bounds itself: a commit cut short here would have an unknown outcome
+        self._send_by_s = await before_first_byte()
+        left_s = self._send_by_s - self._now_s()
+        if left_s <= 0:
+            raise _SendByPassed("send_by passed before the first byte")
+        self.writing = True
+        self.until_s = self._now_s() + self.request.deadline_s
+        self.timer.reschedule(min(self._send_by_s, self.until_s))
+        if self._socket is not None:
+            # The kernel gives up, too: bytes in its buffer don't leave after send_by. Until the last byte is written a
+            # close throws away what is left instead of sending it.
+            if hasattr(socket, "TCP_USER_TIMEOUT"):
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1, int(left_s * 1000)))
+            self._linger(on=True)
+
+    def _written(self) -> None:
+        if self._before_first_byte is not None and self.timer is not None:
+            self.writing = False
+            self._linger(on=False)
+            self.timer.reschedule(self.until_s)
+
+    def _linger(self, *, on: bool) -> None:
+        if self._socket is not None:
+            with contextlib.suppress(OSError):  # the peer may have reset it already
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", int(on), 0))
+
+    async def content(self) -> AsyncIterator[bytes]:
+        """The body in pieces, each looked at before it goes out."""
+        body = self.request.body
+        for start in range(0, len(body), WRITE_BYTES):
+            if self._now_s() >= self._send_by_s:
+                raise _SendByPassed(_TOO_LATE)
+            yield body[start : start + WRITE_BYTES]
+
+    async def _let_end(self, chunks: AsyncIterator[bytes]) -> None:
+        """Most servers end the stream right after their answer: then the connection can be used again."""
+        if self.request.effect is None:
+            with contextlib.suppress(TimeoutError, httpx.HTTPError):  # the answer is here, whatever comes now
+                async with asyncio.timeout(STREAM_END_S):
+                    await anext(chunks, None)
+
+    async def read(self, response: httpx.Response) -> None:
+        """Take the body into `self.body`, capped after decoding (a packed body may be 1,000 times its size).
+
+        An event stream is read until the request has what it came for.
+        """
+        self.status = response.status_code
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        unpack = _unpacker(self.headers.get("content-encoding", ""))
+        has_all = _last_event(self.request, self.headers)
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        chunks = aiter(response.stream)
+        async for chunk in chunks:
+            room = self.request.max_bytes - len(self.body)
+            plain = chunk if unpack is None else _unpack(unpack, chunk, room + 1)
+            self.body += plain[:room]
+            if has_all(plain[:room]):
+                await self._let_end(chunks)
+                return
+            if len(plain) > room:
+                raise _BadBody(f"the answer is larger than {self.request.max_bytes} bytes")
+        if unpack is not None and not unpack.eof:
+            raise _BadBody("the packed body was cut")
+
+
+async def _dial(
+    pool: httpx.AsyncHTTPTransport, journey: _Journey, addresses: tuple[str, ...], headers: list[tuple[str, str]]
+) -> int:
+    """Ask the first address that takes the connection. Nothing has left before one did, so this repeats no request."""
+    *others, last = addresses
+    for address in others:
+        with contextlib.suppress(httpx.ConnectError, httpx.ConnectTimeout):
+            return await _once(pool, journey, address, headers, connect_s=CONNECT_S)
+    return await _once(pool, journey, last, headers, connect_s=None)
+
+
+async def _once(
+    pool: httpx.AsyncHTTPTransport,
+    journey: _Journey,
+    address: str,
+    headers: list[tuple[str, str]],
+    connect_s: float | None,
+) -> int:
+    """One request to one address; the answer's head and body end up in the journey. Returns the status."""
+    url = httpx.URL(journey.request.url)
+    fixed = [
+        ("Host", url.netloc.decode("ascii")),
+        ("Accept-Encoding", "identity"),
+        ("User-Agent", "counterfoil"),
+        ("Content-Length", str(len(journey.request.body))),
+        ("Connection", "keep-alive" if journey.request.effect is None else "close"),
+    ]
+    request = httpx.Request(
+        journey.request.method,
+        url.copy_with(host=address),
+        headers=[*fixed, *headers],
+        content=journey.content(),
+        extensions={
+            "trace": journey.trace,
+            "sni_hostname": url.raw_host.decode("ascii"),
+            "timeout": {"connect": connect_s},
+        },
+    )
+    response = await pool.handle_async_request(request)
+    try:
+        await journey.read(response)
+    finally:
+        await response.aclose()
+    return response.status_code
+
+
+def _last_event(request: Request, headers: Mapping[str, str]) -> Callable[[bytes], bool]:
+    """Whether the body's next bytes bring the event that the request waits for; never for any other body."""
+    until = request.until
+    if until is None or not is_stream(headers):
+        return lambda _: False
+    parser = SseParser(request.max_bytes)  # what is fed to it is capped to the same: it can't overflow
+    return lambda chunk: any(until(event.data) for event in parser.feed(chunk))
+
+
+def _pool(tls: ssl.SSLContext, keep_alive: int) -> httpx.AsyncHTTPTransport:
+    limits = httpx.Limits(
+        max_connections=MAX_CONNECTIONS, max_keepalive_connections=keep_alive, keepalive_expiry=IDLE_S
+    )
+    return httpx.AsyncHTTPTransport(verify=tls, trust_env=False, http1=True, http2=False, limits=limits, retries=0)
+
+
+def _unpacker(encoding: str) -> "zlib._Decompress | None":
+    """For a server that packs although identity was asked for."""
+    if encoding.strip().lower() in ("", "identity"):
+        return None
+    if encoding.strip().lower() in ("gzip", "x-gzip", "deflate"):
+        return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+    raise _BadBody("the server packed its answer although it was asked not to")
+
+
+def _unpack(unpacker: "zlib._Decompress", chunk: bytes, max_bytes: int) -> bytes:
+    try:
+        return unpacker.decompress(chunk, max_bytes)
+    except zlib.error:
+        raise _BadBody("the packed body can't be read") from None
+
+
+async def _undisturbed(storing: Coroutine[object, object, None]) -> None:
+    """Finish storing evidence even if this task is cancelled: what a server said is not lost with its bearer."""
+    task = asyncio.ensure_future(storing)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait([task])
+        raise
