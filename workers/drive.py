@@ -1,0 +1,426 @@
+"""Runs the loop of one process: a thread with its event loop, the wire, and the database connections behind it.
+
+Three lines to the outside, so that none waits for another: *urgent* (intents and evidence, on a connection of its
+own; what waits at the same time shares a commit), *bulk* (claims, transitions, renewals, planning) and *tokens* (the
+bucket).
+"""
+
+import asyncio
+import logging
+import os
+import random
+import ssl
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import singledispatchmethod
+from typing import Any, TypeVar
+
+import httpx
+
+from ..adapters.contract import Answered, NoAnswer, Sent
+from ..adapters.credentials import Credentials
+from ..adapters.guard import Guard
+from ..adapters.wire import HttpxTransport, IntentRefused, Transport
+from ..ledger import epochs, sessions
+from ..ledger.database import Database
+from ..ledger.errors import CounterfoilError, StaleEpoch
+from ..ledger.intents import Intents
+from ..ledger.states import Lane
+from ..ledger.store import Due, Store
+from ..ledger.transition import Transitions
+from . import actions as act
+from .bucket import Bucket
+from .catalog import Catalog
+from .engine import SERVED, Engine
+from .jobs import Pace
+from .negotiate import BELIEVED_S
+from .sessions import Sessions
+from .targets import Targets
+from .vault import Vault, VaultError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+STOP_GRACE_S = 90.0
+"""How long a stop waits for submits that are out; their own `answer_by` bounds them."""
+
+
+class Drive:
+    """One process's loop with everything it runs on. Made after a fork, started once, stopped once.
+
+    `ended` is called from the loop's thread when the loop ends without having been asked to: the epoch is over
+    ("stale"), or a bug ("crashed"). A process without a loop is of no use and should end.
+    """
+
+    def __init__(
+        self,
+        database_url: str,
+        targets: Targets,
+        bucket: Bucket,
+        *,
+        fleet: str = "main",
+        pace: Pace | None = None,
+        lanes: Sequence[Lane] = SERVED,
+        ended: Callable[[str], None],
+        vault: Vault | None = None,
+        epoch: int | None = None,
+    ) -> None:
+        self._database = Database(database_url, fleet=fleet, pool_size=4)
+        self.epoch = epochs.current_epoch(self._database, fleet)
+        if epoch is not None and epoch != self.epoch:
+            self._database.dispose()
+            raise StaleEpoch(f"this worker was started in epoch {epoch}, the ledger is in {self.epoch}.")
+        self._pace = pace or Pace()
+        self._catalog = Catalog(targets, self._load_descriptors, Sessions(self))
+        self._vault = vault
+        policy_of = self._catalog.policy
+        self.store = Store(self._database, fleet, self.epoch, policy_of)
+        self._intents = Intents(self._database, fleet, self.epoch, policy_of)
+        self._transitions = Transitions(
+            self._database, fleet, self.epoch, interpret=self._catalog.read_evidence, policy_of=policy_of
+        )
+        self._bucket = bucket
+        self._ended = ended
+        self._engine = Engine(self._catalog, self._pace, lanes, rng=random.random, new_token=uuid.uuid4)
+        self._bulk = ThreadPoolExecutor(1, "counterfoil-bulk")
+        self._urgent = ThreadPoolExecutor(1, "counterfoil-urgent")
+        self._taking = ThreadPoolExecutor(1, "counterfoil-tokens")
+        self._arrivals: deque[act.Arrival] = deque()
+        self._intending: list[tuple[act.Intend, float]] = []
+        self._keeping: list[act.Keep] = []
+        self._gates: dict[int, asyncio.Future[float]] = {}
+        self._finishes: dict[int, asyncio.Future[None]] = {}
+        self._transports: dict[str, Transport] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._wake = asyncio.Event()
+        self._tls: ssl.SSLContext = httpx.create_ssl_context(trust_env=False)
+        self._credentials = Credentials(time.monotonic)
+        self._thread = threading.Thread(target=self._main, name="counterfoil-loop", daemon=True)
+
+    def load(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, bytes]:
+        """Open sessions by id, for `Sessions`. Raises VaultError where no key opens one."""
+        found = sessions.read_sessions(self._database, ids)
+        return {one.id: self._keys().open(one.sealed) for one in found}
+
+    def _keys(self) -> Vault:
+        if self._vault is None:
+            raise VaultError(
+                "a session has to be opened, and this process has no keys.",
+                next_step="Set COUNTERFOIL_KEYS and start again.",
+            )
+        return self._vault
+
+    def _load_descriptors(self, digests: Iterable[bytes]) -> dict[bytes, bytes]:
+        return self.store.descriptors(digests)
+
+    # -- from other threads ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Announce the targets and begin. Raises LedgerUnavailable, SchemaOutdated, RecoverFirst."""
+        names = self._catalog.names
+        self.store.register_targets([(name, self._catalog.target(name).protocol) for name in names])
+        self._thread.start()
+
+    def kick(self, lane: Lane, target: str) -> None:
+        """Wake the loop for a lane and target, from any thread."""
+        self.post(act.Kick(lane, target))
+
+    def plan(self) -> list[Due]:
+        """Which (lane, target) has due work."""
+        return self.store.plan(SERVED, ahead_s=self._pace.claim_ahead_s, limit=2 * self._pace.claim_batch)
+
+    @property
+    def batch(self) -> int:
+        """Rows that one claim takes."""
+        return self._pace.claim_batch
+
+    def post(self, arrival: act.Arrival) -> None:
+        """Hand something to the loop, from any thread."""
+        self._arrivals.append(arrival)
+        self._rouse()
+
+    def _rouse(self) -> None:
+        """Let the loop take a step, from any thread. After its end there is nobody to rouse."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._wake.set)
+
+    def stop(self, grace_s: float = STOP_GRACE_S) -> bool:
+        """Take nothing new, bring home what is out, end. True when all came home within `grace_s`."""
+        if self._thread.is_alive():
+            self.post(act.Drain())
+            self._thread.join(grace_s)
+        return not self._thread.is_alive()
+
+    # -- the thread --------------------------------------------------------------------------------------------------
+
+    def _main(self) -> None:
+        reason = "crashed"
+        try:
+            asyncio.set_event_loop(self._loop)
+            reason = self._loop.run_until_complete(self._run())
+        except Exception:
+            log.exception("the loop broke; this process is of no use any more")
+        finally:
+            self._bulk.shutdown(wait=False, cancel_futures=True)
+            self._taking.shutdown(wait=False, cancel_futures=True)
+            self._urgent.shutdown()  # evidence that waits is written, even where a bug ended the loop
+            self._loop.run_until_complete(self._close())
+            self._loop.close()
+            self._database.dispose()
+        if reason != "drained":
+            self._ended(reason)
+
+    async def _run(self) -> str:
+        while True:
+            self._wake.clear()
+            arrivals = [self._arrivals.popleft() for _ in range(len(self._arrivals))]
+            answer = self._engine.step(time.monotonic(), arrivals)
+            for wire in answer.wire:
+                self._put(wire)
+            for write in answer.writes:
+                self._perform(write)
+            if (self._engine.draining or self._engine.stale) and self._engine.idle:
+                break
+            timer = self._loop.call_later(min(answer.wait_s, 1.0), self._wake.set)
+            await self._wake.wait()
+            timer.cancel()
+        return "stale" if self._engine.stale else "drained"
+
+    async def _close(self) -> None:
+        """End what is still out (readings that nobody waits for any more) and every connection."""
+        for finish in self._finishes.values():
+            if not finish.done():
+                finish.set_result(None)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for transport in self._transports.values():
+            await transport.aclose()
+
+    # -- the wire ----------------------------------------------------------------------------------------------------
+
+    @singledispatchmethod
+    def _put(self, wire: act.Wire) -> None:
+        raise TypeError(f"the wire knows no {type(wire).__name__}")
+
+    @_put.register
+    def _(self, send: act.Send) -> None:
+        exchange = self._effect(send) if send.request.effect is not None else self._read(send)
+        self._spawn(exchange)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _read(self, send: act.Send) -> None:
+        self._here(act.Replied(send.send_id, await self._ask(send)))
+
+    async def _effect(self, send: act.Send) -> None:
+        """Connect, wait for Go or Abort, send, hold the slot until the evidence is stored."""
+        gate: asyncio.Future[float] = self._loop.create_future()
+        finish: asyncio.Future[None] = self._loop.create_future()
+        self._gates[send.send_id], self._finishes[send.send_id] = gate, finish
+        answered = False
+
+        async def connected() -> float:
+            self._here(act.Connected(send.send_id))
+            return await gate
+
+        async def on_answer(reply: Answered | NoAnswer) -> None:
+            nonlocal answered
+            answered = True
+            self._here(act.Replied(send.send_id, reply))
+            await finish
+
+        try:
+            reply = await self._ask(send, before_first_byte=connected, on_answer=on_answer)
+            if not answered:
+                self._here(act.Replied(send.send_id, reply))
+        finally:
+            gate.cancel()
+            if gate.done() and not gate.cancelled():
+                gate.exception()  # seen: an Abort that came before the connection was up
+            del self._gates[send.send_id], self._finishes[send.send_id]
+
+    async def _ask(self, send: act.Send, **hooks: Any) -> Answered | NoAnswer:
+        transport = self._transports.get(send.target)
+        if transport is None:
+            guard = Guard(allow_private=self._catalog.target(send.target).allow_private)
+            transport = self._transports[send.target] = HttpxTransport(guard, self._credentials, self._tls)
+        try:
+            return await transport.send(send.request, credential=send.credential, **hooks)
+        except Exception as error:
+            # A bug of the transport must not lose the row. Nobody knows whether bytes left.
+            log.exception("the transport failed")
+            return NoAnswer(Sent.MAYBE, f"the transport failed ({type(error).__name__})")
+
+    @_put.register
+    def _(self, go: act.Go) -> None:
+        gate = self._gates.get(go.send_id)
+        if gate is not None and not gate.done():
+            gate.set_result(go.send_by_s)
+
+    @_put.register
+    def _(self, abort: act.Abort) -> None:
+        gate = self._gates.get(abort.send_id)
+        if gate is not None and not gate.done():
+            gate.set_exception(IntentRefused(abort.why))
+
+    @_put.register
+    def _(self, finish: act.Finish) -> None:
+        waiting = self._finishes.get(finish.send_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    def _here(self, arrival: act.Arrival) -> None:
+        """As `post`, from the loop's own thread."""
+        self._arrivals.append(arrival)
+        self._wake.set()
+
+    # -- the ledger and the bucket -----------------------------------------------------------------------------------
+
+    def _perform(self, write: act.Write) -> None:
+        now_s = time.monotonic()
+        if isinstance(write, act.Intend):
+            self._intending.append((write, now_s))
+            self._run_in(self._urgent, self._write_urgent, None)
+        elif isinstance(write, act.Keep):
+            self._keeping.append(write)
+            self._run_in(self._urgent, self._write_urgent, None)
+        elif isinstance(write, act.Take):
+            self._run_in(self._taking, lambda: [self._take(write)], write)
+        else:
+            self._run_in(self._bulk, lambda: [self._answer(write, now_s)], write)
+
+    def _run_in(
+        self, executor: ThreadPoolExecutor, work: Callable[[], list[act.Arrival]], write: act.Write | None
+    ) -> None:
+        def attempt() -> None:
+            try:
+                arrivals = work()
+            except Exception as error:  # noqa: BLE001  whatever it is, the loop has to know that this write did not succeed
+                assert write is not None
+                arrivals = [_failed(write, error)]
+            self._arrivals.extend(arrivals)
+            self._rouse()
+
+        executor.submit(attempt)
+
+    def _write_urgent(self) -> list[act.Arrival]:
+        """Everything urgent that waits right now: one insert for the evidence, one commit for the intents."""
+        keeping, self._keeping = self._keeping, []
+        intending, self._intending = self._intending, []
+        arrivals: list[act.Arrival] = []
+        if keeping:
+            try:
+                self.store.append_evidence([keep.answer for keep in keeping])
+                arrivals += [act.Kept(keep.send_id) for keep in keeping]
+            except Exception as error:  # noqa: BLE001
+                arrivals += [_failed(keep, error) for keep in keeping]
+        if intending:
+            try:
+                answers = self._intents.open([intend.request for intend, _ in intending])
+                arrivals += [
+                    act.Intended(intend.send_id, asked_s, answer)
+                    for (intend, asked_s), answer in zip(intending, answers, strict=True)
+                ]
+            except Exception as error:  # noqa: BLE001
+                arrivals += [_failed(intend, error) for intend, _ in intending]
+        return arrivals
+
+    def _take(self, take: act.Take) -> act.Arrival:
+        grant = self._bucket.take(take.target, take.lane, take.count)
+        return act.Tokens(take, grant.granted, grant.wait_s)
+
+    @singledispatchmethod
+    def _answer(self, write: act.Write, _now_s: float) -> act.Arrival:
+        raise TypeError(f"nobody writes a {type(write).__name__}")
+
+    @_answer.register
+    def _(self, plan: act.Plan, _now_s: float) -> act.Arrival:
+        return act.Planned(self.store.plan(plan.lanes, ahead_s=plan.ahead_s, limit=plan.limit))
+
+    @_answer.register
+    def _(self, sweep: act.Sweep, _now_s: float) -> act.Arrival:
+        self.store.check_epoch()
+        operations = self.store.overdue_evidence(sweep.limit)
+        if self._vault is None:
+            return act.Swept(operations)
+        over = sessions.take_ended_sessions(self._database, self.store.fleet, idle_s=2 * BELIEVED_S, limit=sweep.limit)
+        return act.Swept(operations, [(one.target, one.credential, self._vault.open(one.sealed)) for one in over])
+
+    @_answer.register
+    def _(self, claim: act.Claim, now_s: float) -> act.Arrival:
+        rows = self.store.claim(
+            claim.lane, claim.target, limit=claim.limit, ahead_s=claim.ahead_s, lease_s=claim.lease_s
+        )
+        missing = self._catalog.missing_schemas(row.descriptor_digest for _, row in rows)
+        self._catalog.sessions.preload(row.operation.session_id for _, row in rows)
+        if missing:
+            for digest, body in self.store.descriptors(missing).items():
+                self._catalog.learn_descriptor(digest, body)
+        return act.Claimed(claim, now_s, rows)
+
+    @_answer.register
+    def _(self, apply: act.Apply, now_s: float) -> act.Arrival:
+        return act.AppliedBatch(apply.items, now_s, self._transitions.apply(apply.items))
+
+    @_answer.register
+    def _(self, renew: act.Renew, now_s: float) -> act.Arrival:
+        return act.RenewedBatch(now_s, renew.held, self.store.renew(renew.held))
+
+    @_answer.register
+    def _(self, reread: act.Reread, _now_s: float) -> act.Arrival:
+        return act.RereadBatch(reread.held, self.store.reread(reread.held))
+
+    @_answer.register
+    def _(self, release: act.Release, _now_s: float) -> act.Arrival:
+        self.store.release(release.rows)
+        return act.Released(len(release.rows))
+
+    @_answer.register
+    def _(self, keep: act.KeepContract, _now_s: float) -> act.Arrival:
+        target, tool, _ = keep.key
+        self.store.keep_descriptor(
+            keep.descriptor_digest,
+            target=target,
+            tool=tool,
+            protocol=keep.protocol,
+            version=keep.tool_version,
+            body=keep.descriptor,
+        )
+        policy_digest = self.store.keep_policy(keep.policy)
+        if keep.session is None:
+            return act.ContractKept(keep.key, policy_digest)
+        sealed = self._keys().seal(keep.session)
+        session_id = sessions.keep_session(self._database, self.store.fleet, target, keep.key[2], sealed)
+        self._catalog.sessions.learn(session_id, keep.session)
+        return act.ContractKept(keep.key, policy_digest, session_id)
+
+    @_answer.register
+    def _(self, close: act.CloseTarget, _now_s: float) -> act.Arrival:
+        """Kept in the ledger first: a lost Redis must not reopen it."""
+        closed_s = self.store.close_target(close.target, close.for_s)
+        self._bucket.close(close.target, closed_s)
+        return act.Released(0)
+
+
+def _failed(write: act.Write, error: Exception) -> act.WriteFailed:
+    if isinstance(error, CounterfoilError):
+        log.warning("%s: %s", type(write).__name__, error)
+    else:
+        log.warning("%s failed: %s", type(write).__name__, type(error).__name__, exc_info=error)
+    return act.WriteFailed(write, f"{type(error).__name__}", stale=isinstance(error, StaleEpoch))
+
+
+def end_process(reason: str) -> None:
+    """What a worker process does without its loop: end at once; its leases run out and others go on."""
+    log.error("ending this process: its loop is %s", reason)
+    os._exit(75 if reason == "stale" else 70)

@@ -1,0 +1,235 @@
+"""What this process holds: claimed rows, the moments at which they are due, leases that have to be renewed, and the
+ways in which a row leaves our hands."""
+
+import heapq
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator
+from uuid import UUID
+
+from ..ledger.events import Event
+from ..ledger.rows import Row
+from ..ledger.states import Lane
+from ..ledger.store import Lease
+from ..ledger.work import Held, Item
+from .actions import AppliedBatch, Key, Release, RenewedBatch, RereadBatch, Write
+from .jobs import UNSTARTED, Job, Pace, Phase
+from .outcomes import Outcomes
+
+JITTER = 0.1
+"""Of the interval, upward only: operations handed in together must not be read together for ever."""
+
+MAX_FAILURES = 10_000
+"""Rows whose troubles are remembered while others may hold them."""
+
+HeldRow = tuple[UUID, Lane, UUID]
+"""(operation, lane, token)."""
+
+
+class Holdings:
+    """Jobs by (operation, lane), and a heap of due moments in which outdated entries are passed over.
+
+    `draining`: nothing more is taken on. `stale`: the epoch is over, and nothing may be written either.
+    """
+
+    def __init__(
+        self,
+        pace: Pace,
+        outcomes: Outcomes,
+        write: Callable[[Write], None],
+        rng: Callable[[], float],
+        *,
+        resident: bool,
+    ) -> None:
+        self._pace = pace
+        self._outcomes = outcomes
+        self._write = write
+        self._rng = rng
+        self._resident = resident
+        self._jobs: dict[Key, Job] = {}
+        self._due: list[tuple[float, int, Key]] = []
+        self._serial = 0
+        self._failures: dict[Key, int] = {}
+        self.draining = False
+        self.stale = False
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def unstarted(self, target: str, lanes: Collection[Lane]) -> int:
+        """How many rows of a target wait in these lanes without being out."""
+        return sum(
+            job.phase in UNSTARTED and job.lane in lanes and job.row.target == target for job in self._jobs.values()
+        )
+
+    # -- taking on ---------------------------------------------------------------------------------------------------
+
+    def take_on(self, row: Row, lease: Lease, until_s: float, now_s: float) -> None:
+        """Hold a row that is leased to us until `until_s`."""
+        job = Job(row, lease, now_s + lease.due_in_s, until_s, self._rng())
+        if self.draining or self.stale:
+            self.give_back(job, lease.due_in_s)
+        elif job.key not in self._jobs:
+            job.failures = self._failures.pop(job.key, 0)
+            self._jobs[job.key] = job
+            self.schedule(job, job.due_s)
+
+    def schedule(self, job: Job, due_s: float) -> None:
+        """Let the job wait for its moment."""
+        job.phase = Phase.WAITING
+        job.due_s = due_s
+        self._serial += 1
+        heapq.heappush(self._due, (due_s, self._serial, job.key))
+
+    # -- moments -----------------------------------------------------------------------------------------------------
+
+    def _slot(self, due_s: float) -> float:
+        """Moments are gathered into slots, later never sooner: one bucket call serves a slot."""
+        return math.ceil(due_s / self._pace.slot_s) * self._pace.slot_s
+
+    def next_s(self) -> float:
+        return self._slot(self._due[0][0]) if self._due else math.inf
+
+    def pop_due(self, now_s: float) -> Iterator[Job]:
+        """Jobs whose moment has come and whose lease is not over."""
+        while self._due and self._slot(self._due[0][0]) <= now_s:
+            due_s, _, key = heapq.heappop(self._due)
+            job = self._jobs.get(key)
+            if job is None or job.phase is not Phase.WAITING or job.due_s != due_s:
+                continue
+            if self.over(job, now_s):
+                self.let_go(job)
+            else:
+                yield job
+
+    def over(self, job: Job, now_s: float) -> bool:
+        """The lease is (nearly) over: this row is not ours to send for."""
+        return now_s > job.until_s - self._pace.slot_s
+
+    # -- letting go --------------------------------------------------------------------------------------------------
+
+    def let_go(self, job: Job) -> None:
+        """Forget a row: its lease runs out, or was given back, or is somebody else's."""
+        job.dropped = True
+        if self._jobs.get(job.key) is job:
+            del self._jobs[job.key]
+
+    def give_back(self, job: Job, delay_s: float) -> None:
+        """Without an outcome, due again after `delay_s`."""
+        if not self.stale:
+            if job.failures and len(self._failures) < MAX_FAILURES:
+                self._failures[job.key] = job.failures
+            self._write(Release(((job.lease, max(delay_s, 0.0)),)))
+        self.let_go(job)
+
+    def bring(self, job: Job, now_s: float, *brought: Event, urgent: bool = False) -> None:
+        """Put a job's outcome on the way into the ledger. Evidence is consumed there, whatever else is brought."""
+        if self.stale:
+            self.let_go(job)
+            return
+        job.phase = Phase.APPLYING
+        resident = self._resident and not self.draining
+        item = Item(
+            operation_id=job.row.id,
+            lane=job.lane,
+            events=brought,
+            token=job.lease.token,
+            kick=job.lease.kick,
+            hold_s=self._pace.poll_lease_s if resident else None,
+            hold_lanes=frozenset({Lane.POLL, Lane.FETCH}) if resident else frozenset(),
+            jitter=JITTER * job.jitter,
+        )
+        self._outcomes.add([item], now_s, urgent=urgent)
+
+    def applied(self, batch: AppliedBatch, now_s: float) -> None:
+        """Outcomes are in the ledger. Go on with the rows that their transitions left in our hands: same lane, or the
+        next one (submit -> poll)."""
+        applied = {one.operation_id: one for one in batch.applied}
+        for item in batch.items:
+            job = self._jobs.get((item.operation_id, item.lane))
+            if job is not None and job.phase is Phase.APPLYING:
+                self.let_go(job)
+            one = applied.get(item.operation_id)
+            if one is not None and one.row is not None:
+                for held in one.held:
+                    if held.token == item.token:
+                        self._resume(one.row, item, held, batch.asked_s, now_s)
+
+    def _resume(self, row: Row, item: Item, held: Held, asked_s: float, now_s: float) -> None:
+        # Kicked while its answer was on the way: whoever did it wants it looked at now.
+        due_in_s = 0.0 if held.lane is item.lane and held.kick != item.kick else held.due_in_s
+        lease = Lease(row.id, held.lane, held.token, held.kick, held.read_seq, 0, due_in_s)
+        self.take_on(row, lease, asked_s + held.due_in_s + self._pace.poll_lease_s, now_s)
+
+    def drain(self, now_s: float) -> None:
+        """Take nothing more on; what has not begun goes back."""
+        self.draining = True
+        for job in list(self._jobs.values()):
+            if job.phase in UNSTARTED:
+                self.give_back(job, job.due_s - now_s)
+
+    def end(self, out: Iterable[Job]) -> None:
+        """The epoch is over: forget everything but the jobs whose effects are out."""
+        self.stale = True
+        kept = {job.key for job in out}
+        for job in list(self._jobs.values()):
+            if job.key not in kept:
+                self.let_go(job)
+
+    # -- leases ------------------------------------------------------------------------------------------------------
+
+    def leases(self, now_s: float) -> tuple[list[tuple[UUID, Lane, UUID, float]], list[HeldRow]]:
+        """What to renew (half of the lease is gone, counted from the next due moment), and what only to look at
+        again."""
+        renewals: list[tuple[UUID, Lane, UUID, float]] = []
+        rereads: list[HeldRow] = []
+        for job in self._jobs.values():
+            lease_s = self._pace.lease_s(job.lane)
+            next_s = max(now_s, job.due_s) if job.phase is Phase.WAITING else now_s
+            if job.until_s - next_s < lease_s / 2:
+                renewals.append((job.row.id, job.lane, job.lease.token, next_s - now_s + lease_s))
+            elif job.lane is Lane.POLL and job.phase is not Phase.APPLYING:
+                rereads.append((job.row.id, job.lane, job.lease.token))
+        return renewals, rereads
+
+    def renewed(self, batch: RenewedBatch, now_s: float) -> list[HeldRow]:
+        """Take in a renewal. Returns rows that were not prolonged: they are gone, or a transition held them just then
+        (a renewal waits for nobody), so they have to be looked at."""
+        unsure = []
+        for id_, lane, token, lease_s in batch.asked:
+            job = self._ours(id_, lane, token)
+            if job is None:
+                continue
+            found = batch.found.get((id_, lane))
+            if found is None:
+                unsure.append((id_, lane, token))
+            else:
+                job.until_s = batch.asked_s + lease_s
+                self._look_at(job, found.kick, found.read_seq, now_s)
+        return unsure
+
+    def reread(self, batch: RereadBatch, now_s: float) -> list[Job]:
+        """Take in a second look; returns the jobs that turned out to be somebody else's."""
+        lost = []
+        for id_, lane, token in batch.asked:
+            job = self._ours(id_, lane, token)
+            if job is None:
+                continue
+            kick = batch.kicks.get((id_, lane))
+            if kick is None:
+                lost.append(job)
+            else:
+                self._look_at(job, kick, job.lease.read_seq, now_s)
+        return lost
+
+    def _ours(self, id_: UUID, lane: Lane, token: UUID) -> Job | None:
+        job = self._jobs.get((id_, lane))
+        return None if job is None or job.lease.token != token or job.phase is Phase.APPLYING else job
+
+    def _look_at(self, job: Job, kick: int, read_seq: int, now_s: float) -> None:
+        """A row that somebody kicked is looked at now. One that is out keeps the old count: what is on its way was
+        asked before the kick, so the difference must still show when its answer is here."""
+        kicked, waiting, old = kick != job.lease.kick, job.phase is Phase.WAITING, job.lease
+        known = kick if waiting else old.kick
+        job.lease = Lease(old.operation_id, old.lane, old.token, known, read_seq, old.claim_count, old.due_in_s)
+        if kicked and waiting:
+            self.schedule(job, now_s)

@@ -1,0 +1,203 @@
+"""Requests on their way. The order connection, token, intent, first byte (SPEC section 1) is kept here and nowhere
+else.
+
+A reading takes its token and leaves. An effect is connected first; with the connection up it takes its token, with the
+token in hand its intent is committed, and only a granted one that is not late lets the first byte go.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ..adapters.contract import Request
+from ..ledger.intents import Denied, IntentRequest
+from ..ledger.states import Lane
+from . import actions as act
+from .catalog import Catalog
+from .jobs import Farewell, Job, Negotiation, Pace, Reading, Sending
+from .tokens import Tokens
+
+TOKEN_PATIENCE_S = 1.0
+"""How long a fresh connection may wait for its token; servers give up on silent ones after 5 s and more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """A reading that did not leave: its lease is over, or no token is to be had for `wait_s`."""
+
+    owner: Job | Negotiation | Farewell
+    wait_s: float
+
+
+class Requests:
+    """Every request between the decision to send it and its end. `put` and `write` take what a step answers with."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        pace: Pace,
+        put: Callable[[act.Wire], None],
+        write: Callable[[act.Write], None],
+    ) -> None:
+        self._catalog = catalog
+        self._pace = pace
+        self._put = put
+        self._write = write
+        self._readings: dict[int, Reading] = {}
+        self._sendings: dict[int, Sending] = {}
+        self._serial = 0
+        self._tokens = Tokens()
+        self._stopped = False
+        self._over = False
+
+    def __len__(self) -> int:
+        return len(self._readings) + len(self._sendings)
+
+    @property
+    def sendings(self) -> Iterator[Sending]:
+        """Effects that are not through yet."""
+        return iter(self._sendings.values())
+
+    # -- beginning ---------------------------------------------------------------------------------------------------
+
+    def read(self, owner: Job | Negotiation | Farewell, request: Request) -> None:
+        """A reading: it leaves once it has its token."""
+        if isinstance(owner, Job):
+            target, lane = owner.row.target, owner.lane
+            credential = self._catalog.credential(target, owner.row.principal)
+        else:
+            target, lane, credential = owner.key[0], Lane.SUBMIT, owner.key[2]
+        self._serial += 1
+        self._readings[self._serial] = Reading(owner, target, lane, credential, request)
+        self._tokens.wait(target, lane, self._serial)
+
+    def effect(self, job: Job, request: Request, intent: IntentRequest) -> None:
+        """An effect: to be connected now; `connected`, `granted` and `intended` take it further, in this order."""
+        self._serial += 1
+        self._sendings[self._serial] = Sending(job, intent)
+        credential = self._catalog.credential(job.row.target, job.row.principal)
+        self._put(act.Send(self._serial, job.row.target, credential, request))
+
+    # -- connection, token, intent, first byte -----------------------------------------------------------------------
+
+    def connected(self, send_id: int, now_s: float) -> None:
+        sending = self._sendings.get(send_id)
+        if sending is None:
+            self._put(act.Abort(send_id, "nobody waits for it"))
+        elif self._stopped:
+            self._give_up(send_id, "this process is ending", now_s)
+        elif sending.job.until_s < now_s:
+            self._give_up(send_id, "the lease is over", now_s)
+        else:
+            self._tokens.wait(sending.target, sending.lane, send_id)
+
+    def closed_s(self, target: str, lane: Lane, now_s: float) -> float:
+        """For how long the bucket has no token for this lane, as it said last."""
+        return self._tokens.closed_s(target, lane, now_s)
+
+    def ask_tokens(self, now_s: float) -> None:
+        for target, lane, count in self._tokens.wanted(now_s):
+            self._write(act.Take(target, lane, count))
+
+    def next_s(self, now_s: float) -> float:
+        """When to ask for tokens again."""
+        return self._tokens.next_s(now_s)
+
+    def granted(self, tokens: act.Tokens, now_s: float) -> list[Unasked]:
+        """Let go what has its token; an effect's next step is its intent. Returns readings that won't leave."""
+        take, unasked = tokens.take, list[Unasked]()
+        for send_id in self._tokens.grant(take.target, take.lane, tokens.granted, tokens.wait_s, now_s):
+            if send_id in self._sendings:
+                self._sendings[send_id].asked_intent = True
+                self._write(act.Intend(send_id, self._sendings[send_id].intent))
+            elif not self._send(send_id, now_s):
+                unasked.append(Unasked(self._readings.pop(send_id).owner, 0.0))
+        return unasked + self._hang_up(take.target, take.lane, tokens.wait_s, now_s)
+
+    def no_tokens(self, take: act.Take, now_s: float) -> list[Unasked]:
+        """The bucket could not be asked."""
+        return self.granted(act.Tokens(take, 0, TOKEN_PATIENCE_S), now_s)
+
+    def _send(self, send_id: int, now_s: float) -> bool:
+        """A reading leaves, unless its row is not ours any more."""
+        reading = self._readings[send_id]
+        if isinstance(reading.owner, Job):
+            job = reading.owner
+            if job.dropped or job.until_s < now_s:
+                return False
+            job.asked_s, job.asked_seq = now_s, job.lease.read_seq
+        self._put(act.Send(send_id, reading.target, reading.credential, reading.request))
+        return True
+
+    def _hang_up(self, target: str, lane: Lane, wait_s: float, now_s: float) -> list[Unasked]:
+        """No token soon. A connection must not wait until its server thinks it idle, and a closed target must not keep
+        the places of the others: these rows come again later."""
+        unasked = []
+        for send_id in self._tokens.waiting(target, lane):
+            if send_id in self._sendings and wait_s >= TOKEN_PATIENCE_S:
+                self._give_up(send_id, "the bucket is closed", now_s + wait_s)
+            elif send_id in self._readings and wait_s >= self._pace.poll_lease_s:
+                self._tokens.forget(target, lane, send_id)
+                unasked.append(Unasked(self._readings.pop(send_id).owner, wait_s))
+        return unasked
+
+    def _give_up(self, send_id: int, why: str, due_s: float) -> None:
+        """An effect without an intent: nothing leaves, its row comes again at `due_s`."""
+        sending = self._sendings[send_id]
+        self._tokens.forget(sending.target, sending.lane, send_id)
+        sending.asked_intent = False
+        sending.job.dropped, sending.job.due_s = True, due_s
+        self._put(act.Abort(send_id, why))
+
+    def intended(self, intended: act.Intended, now_s: float) -> None:
+        answer = intended.answer
+        if intended.send_id not in self._sendings or self._over:
+            return
+        if isinstance(answer, Denied) and answer.code != "E_CREATE_OFF":
+            self._give_up(intended.send_id, answer.why, now_s + self._pace.tick_s)
+        elif isinstance(answer, Denied):
+            # Nothing was opened, and the row is fit to be sent: it backs off in the ledger, inside its budget.
+            self._put(act.Abort(intended.send_id, answer.why))
+        elif now_s > intended.asked_s + answer.send_by_s / 2:
+            self._put(act.Abort(intended.send_id, "the intent's commit came back late"))
+        else:
+            self._put(act.Go(intended.send_id, intended.asked_s + answer.send_by_s))
+
+    def not_intended(self, send_id: int, why: str) -> None:
+        """Whether the intent was committed is not known. Nothing leaves; its withdrawal closes it in any case."""
+        if send_id in self._sendings and not self._over:
+            self._put(act.Abort(send_id, why))
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def answered(self, send_id: int) -> Reading | Sending | None:
+        """What a reply belongs to. A reading is through with it; an effect only when its evidence is stored."""
+        return self._readings.pop(send_id, None) or self._sendings.get(send_id)
+
+    def finish(self, send_id: int) -> Sending | None:
+        """The evidence of an effect is stored, or there is none: its connection may be given to another."""
+        sending = self._sendings.pop(send_id, None)
+        if sending is not None:
+            self._tokens.forget(sending.target, sending.lane, send_id)
+            self._put(act.Finish(send_id))
+        return sending
+
+    def stop(self, now_s: float) -> list[Unasked]:
+        """Nothing more begins: readings without a token are returned, effects without an intent are given up, now or
+        when their connection is up."""
+        self._stopped = True
+        unasked = []
+        for send_id in self._tokens.clear():
+            if send_id in self._sendings:
+                self._give_up(send_id, "this process is ending", now_s)
+            else:
+                unasked.append(Unasked(self._readings.pop(send_id).owner, 0.0))
+        return unasked
+
+    def end(self, why: str) -> None:
+        """The epoch is over: no reading counts any more, no effect may leave. One whose bytes have left does not
+        notice its Abort; its answer is still waited for."""
+        self._stopped = self._over = True
+        self._readings.clear()
+        self._tokens.clear()
+        for send_id in self._sendings:
+            self._put(act.Abort(send_id, why))

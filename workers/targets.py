@@ -1,0 +1,298 @@
+"""The targets file: which servers the fleet may call, how fast, with which credentials and under which policy.
+
+A target's policy fields are defaults for all its tools and may be set again under `tools:`. What the protocol promises
+is no operator's word: it comes from the adapter's profile. Every problem of a file is reported at once, with its line.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from types import MappingProxyType
+
+from pydantic import BaseModel, ValidationError
+
+from ..adapters import registry
+from ..adapters.contract import Endpoint
+from ..adapters.profile import Lookup, Profile
+from ..ledger.digest import canonical_json
+from ..ledger.errors import CounterfoilError, InputRefused
+from ..ledger.policy import Policy
+from . import yaml_lines
+from .bucket import Limit
+from .target_entries import Credentials, Overrides, Poll, Shares, TargetEntry, TargetsFile, ToolEntry
+from .yaml_lines import Document, KeyPath, Problem
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+"""What a target may be called."""
+
+
+class TargetsError(CounterfoilError):
+    """The targets file is missing or can't be used. `problems` holds one `file:line: …` for each fault."""
+
+    code = "E_TARGETS"
+
+    def __init__(
+        self, message: str, problems: Iterable[str] = (), *, code: str | None = None, next_step: str = ""
+    ) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n  ".join((message, *self.problems)), code=code, next_step=next_step)
+
+
+class UnknownTarget(InputRefused):
+    """No target of that name is configured. The text names the nearest ones."""
+
+    code = "E_TARGET_UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One configured server."""
+
+    name: str
+    profile: Profile
+    _entry: TargetEntry
+
+    @property
+    def protocol(self) -> str:
+        return self._entry.protocol
+
+    @property
+    def allow_private(self) -> bool:
+        """Whether its address may be a private one."""
+        return self._entry.allow_private
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools that have settings of their own; others may be called all the same."""
+        return tuple(self._entry.tools)
+
+    @property
+    def limit(self) -> Limit:
+        return Limit(self._entry.qps, self._entry.burst, self._entry.shares.model_dump())
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            name=self.name,
+            url=self._entry.url,
+            deadline_s=self._entry.deadline_s,
+            max_response_bytes=self._entry.max_response_bytes,
+            not_processed_statuses=frozenset(self._entry.not_processed_statuses),
+        )
+
+    def credential_for(self, principal: str) -> str | None:
+        """The reference of the credential to use on behalf of a principal: its own, or the target's default."""
+        credentials = self._entry.credentials
+        return credentials.principals.get(principal, credentials.default)
+
+    def output_schema(self, tool: str) -> bytes | None:
+        """The operator's schema of a tool's result, as RFC 8785 text. It counts where the server publishes none."""
+        found = self._entry.tools.get(tool)
+        return None if found is None or found.output_schema is None else canonical_json(found.output_schema)
+
+    def policy(self, tool: str, principal: str = "") -> Policy:
+        """What holds for a new operation of this tool: the protocol's promises, the target's defaults, the tool's own.
+
+        A tool that the file does not name has the target's defaults.
+        """
+        profile, bound_s = self.profile, self.sync_bound_s(tool)
+        asked = self._entry.for_policy() | self._own(tool).for_policy()
+        # Where the cancel's answer is all the evidence there is, the work may run on behind it (SPEC section 5).
+        leftovers = asked.get("effects", True) and profile.cancel_is_evidence
+        fields: dict[str, object] = {
+            "settle_s": profile.settle_s,
+            "effect_case": "always" if leftovers else "on_evidence",
+            **asked,
+            "protocol": profile.protocol,
+            "can_cancel": profile.can_cancel and asked.get("can_cancel", True),
+            "cancel_is_evidence": profile.cancel_is_evidence,
+            "sync": profile.sync,
+            "result_separate": profile.result_separate,
+            "lookup": profile.lookup.value,
+            "absence": None if profile.absence is None else profile.absence.value,
+            "url": self._entry.url,
+            "credential": self.credential_for(principal) or "",
+        }
+        if not profile.watches_input:
+            fields["input_watch_s"] = 0.0
+        policy = Policy.model_validate(fields)
+        if bound_s is None:
+            return policy
+        # A first byte may leave until `send_by`: no answer is overdue before.
+        return policy.model_copy(update={"answer_by_s": max(bound_s, policy.send_by_s)})
+
+    def sync_bound_s(self, tool: str) -> float | None:
+        """The bound that was published for a call that blocks until it is over; None where there is none."""
+        own = self._own(tool).sync_bound_s
+        return self._entry.sync_bound_s if own is None else own
+
+    def objection(self, tool: str) -> str | None:
+        """Why no call of this tool may be sent to this target (E_CAPABILITY_UNSUPPORTED), whatever its server offers;
+        None: it may."""
+        own = self._own(tool).require_lookup
+        if (self._entry.require_lookup if own is None else own) and self.profile.lookup is Lookup.NONE:
+            return (
+                f"Not sent: {self.name} offers no lookup of a lost submit of {tool}, and `require_lookup` asks for it."
+            )
+        if self.profile.sync and self.sync_bound_s(tool) is None:
+            return (
+                f"Not sent: {self.name} publishes no sync bound for {tool}, whose calls block until their end under "
+                f"{self.protocol}. Set `sync_bound_s` to the longest that it takes."
+            )
+        return None
+
+    def _own(self, tool: str) -> Overrides:
+        return self._entry.tools.get(tool, Overrides())
+
+
+class Targets:
+    """The configured targets, by name."""
+
+    def __init__(self, targets: Mapping[str, Target]) -> None:
+        self._targets = MappingProxyType(dict(targets))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._targets)
+
+    @property
+    def limits(self) -> dict[str, Limit]:
+        """Each target's limit, for the bucket."""
+        return {name: target.limit for name, target in self._targets.items()}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._targets
+
+    def __getitem__(self, name: str) -> Target:
+        """Raises UnknownTarget (E_TARGET_UNKNOWN)."""
+        try:
+            return self._targets[name]
+        except KeyError:
+            near = " or ".join(self.near(name))
+            raise UnknownTarget(
+                f"no target {name[:64]!r} is configured." + (f" Did you mean {near}?" if near else ""),
+                next_step=f"The targets file has: {', '.join(self.names)}.",
+            ) from None
+
+    def near(self, name: str) -> list[str]:
+        """Up to three configured names that look like this one, the nearest first."""
+        return get_close_matches(name[:64], self.names)
+
+
+def load_targets(path: Path) -> Targets:
+    """Read the targets file. Raises TargetsError with every fault of it (E_TARGETS, E_NO_TARGETS)."""
+    try:
+        document = yaml_lines.read(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    problems, targets = document.problems, dict[str, Target]()
+    if document.value is not None or not problems:
+        try:
+            TargetsFile.model_validate(document.value or {})
+        except ValidationError as error:
+            problems += _described(document, (), error)
+        for name, value in _written(document.value).items():
+            try:
+                entry = TargetEntry.model_validate(value)
+            except ValidationError as error:
+                problems += _described(document, ("targets", name), error)
+            else:
+                targets[name] = Target(name, registry.adapter(entry.protocol).profile, entry)
+                problems += _policy_problems(document, targets[name])
+    if problems:
+        raise TargetsError(
+            "the targets file can't be used. Correct these lines and start again:",
+            [f"{path}:{line}: {message}" for line, message in sorted(set(problems))],
+        )
+    return Targets(targets)
+
+
+def _written(document: object) -> dict[str, object]:
+    """The targets as written: a fault beside them must not hide theirs."""
+    targets = document.get("targets") if isinstance(document, dict) else None
+    return targets if isinstance(targets, dict) else {}
+
+
+def _unreadable(path: Path, error: OSError) -> TargetsError:
+    missing = isinstance(error, FileNotFoundError)
+    return TargetsError(
+        f"there is no targets file {path}." if missing else f"the targets file {path} can't be read: {error.strerror}.",
+        code="E_NO_TARGETS" if missing else None,
+        next_step="Write one (docs/targets.md), or set COUNTERFOIL_TARGETS_FILE to where it is.",
+    )
+
+
+def _described(document: Document, above: KeyPath, error: ValidationError) -> Iterator[Problem]:
+    """The library's findings with their lines; for an unknown key the nearest right one is named."""
+    for fault in error.errors(include_input=False, include_url=False):
+        path = (*above, *fault["loc"])
+        match fault["type"]:
+            case "extra_forbidden":
+                near = get_close_matches(str(path[-1]), _known_keys(path[:-1]), n=1)
+                what = "there is no such setting" + (f"; did you mean {near[0]}?" if near else ".")
+            case "missing":
+                what = "is missing."
+            case "too_short":
+                what = "names no target."
+            case "model_type" | "dict_type" | "model_attributes_type":
+                what = "must be a mapping: indented lines of `key: value`."
+            case _:
+                what = f"{fault['msg'].removeprefix('Value error, ').removeprefix('Input ')}.".replace("..", ".")
+        yield document.line(path), f"{_dotted(path)}: {what}"
+
+
+def _known_keys(path: KeyPath) -> list[str]:
+    models: dict[KeyPath, type[BaseModel]] = {("poll",): Poll, ("shares",): Shares, ("credentials",): Credentials}
+    match path:
+        case ():
+            model: type[BaseModel] = TargetsFile
+        case ("targets", _):
+            model = TargetEntry
+        case ("targets", _, "tools", _):
+            model = ToolEntry
+        case _:
+            model = models[path[-1:]]
+    return list(model.model_fields)
+
+
+def _policy_problems(document: Document, target: Target) -> Iterator[Problem]:
+    """What only shows when defaults, a tool's own settings and the protocol's facts are put together."""
+    above: KeyPath = ("targets", target.name)
+    if not re.fullmatch(NAME, target.name):
+        yield document.line(above), f"{target.name!r}: a name has letters, digits, '.', '_' and '-', 63 at most."
+    for tool in ("", *target.tools):
+        own = (*above, "tools", tool)
+
+        def at(field: str, own: KeyPath = own) -> Problem:
+            key = ("poll", field.removeprefix("poll_")) if field.startswith("poll_") else (field,)
+            path = (*own, *key) if (*own, *key) in document.lines else (*above, *key)
+            return document.line(path), _dotted(path)
+
+        try:
+            policy = target.policy(tool)
+        except ValidationError as error:
+            for fault in error.errors(include_input=False, include_url=False):
+                line, name = at(str(fault["loc"][0]))
+                yield line, f"{name}: {fault['msg'].removeprefix('Input ')}."
+            continue
+        # A key that the protocol has no use for would be a silent wish.
+        foreign, why = ("answer_by_s", "block") if policy.sync else ("sync_bound_s", "don't block")
+        path = (*own, foreign) if tool else (*above, foreign)
+        if path in document.lines:
+            yield (
+                document.line(path),
+                f"{_dotted(path)}: is not for {target.protocol}, whose calls {why} until their end.",
+            )
+        for low, high, least, most in (
+            ("poll_min_s", "poll_max_s", policy.poll_min_s, policy.poll_max_s),
+            ("send_by_s", "answer_by_s", policy.send_by_s, policy.answer_by_s),
+            ("max_result_bytes", "max_response_bytes", policy.max_result_bytes, target.endpoint().max_response_bytes),
+        ):
+            if least > most:
+                line, name = max(at(low), at(high))
+                yield line, f"{name}: {low} ({least:.15g}) must not be above {high} ({most:.15g})."
+
+
+def _dotted(path: KeyPath) -> str:
+    return ".".join(str(part) for part in path) or "the file"
