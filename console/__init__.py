@@ -1,0 +1,1 @@
+"""People: the command line and the development stack. Nothing below this layer imports it."""

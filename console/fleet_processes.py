@@ -1,0 +1,142 @@
+"""The fleet's long-running processes, as the command line starts them: a worker, one without a broker, beat."""
+
+import logging
+import os
+import signal
+import warnings
+from queue import SimpleQueue
+from types import FrameType
+
+from celery.apps.beat import Beat
+from celery.beat import Service
+from celery.platforms import SecurityWarning
+from celery.signals import setup_logging, worker_ready
+
+from ..ledger.states import QUEUES, Lane
+from ..workers.messages import SUBMIT
+from ..workers.settings import Settings
+from .exits import Exit
+from .output import say
+from .preflight import Fleet, check_broker, check_worker, epoch_is_over
+
+# What they say once a second, or once a request with its URL, is no news.
+_TOO_CHATTY = ("celery.app.trace", "celery.beat", "celery.worker.strategy", "httpx", "httpcore")
+
+
+def run_worker(settings: Settings) -> Exit:
+    """Celery's worker in this process, on the lanes' queues. Returns when it was asked to stop and has stopped.
+
+    Raises what the checks raise, before Celery starts.
+    """
+    fleet = check_worker(settings)
+    check_broker(settings)
+    _log_to_stderr()
+    # Celery warns every root, because a message could run code; here only JSON is accepted, so none can.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
+    # The pool's children read their settings from the environment.
+    os.environ["COUNTERFOIL_FLEET"] = settings.fleet
+    os.environ["COUNTERFOIL_LANES"] = ",".join(settings.lanes)
+    os.environ["COUNTERFOIL_EPOCH"] = str(fleet.epoch)
+    from ..workers.app import PLAN_QUEUE, WORKER_FLAGS, app, queue_name  # noqa: PLC0415  `app` reads the settings
+
+    def ready(**_: object) -> None:
+        say(_serving(settings, fleet))
+
+    worker_ready.connect(ready, weak=False)
+    # Submit messages are work of the submit lane, whoever else plans or reads.
+    doors = (SUBMIT,) if Lane.SUBMIT in settings.lanes else ()
+    queues = ",".join((PLAN_QUEUE, *doors, *(queue_name(lane) for lane in settings.lanes)))
+    app.worker_main(
+        ["--quiet", "worker", *WORKER_FLAGS, "--queues", queues, "--concurrency", str(settings.concurrency)]
+    )
+    if epoch_is_over(settings, fleet.epoch):
+        say(f"E_STALE_EPOCH: epoch {fleet.epoch} is over, so this worker stopped. Start the release that is current.")
+        return Exit.STALE
+    return Exit.OK
+
+
+def run_solo(settings: Settings) -> Exit:
+    """One loop with its own ticks and an exact bucket of its own: the degraded mode that works without a broker.
+
+    Raises what the checks raise. Returns STALE when the epoch is over.
+    """
+    fleet = check_worker(settings)
+    _log_to_stderr()
+    from ..workers.fleet import make_deliverer, make_drive  # noqa: PLC0415
+
+    # Not an Event: its lock could be held at the moment in which the handler runs; a SimpleQueue takes a put any time.
+    endings: SimpleQueue[str] = SimpleQueue()
+
+    def asked(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # the second one doesn't wait
+        endings.put("asked")
+
+    deliverer = make_deliverer(settings)
+    drive = make_drive(settings, solo=True, ended=endings.put)
+    signal.signal(signal.SIGTERM, asked)
+    signal.signal(signal.SIGINT, asked)
+    drive.start()
+    if deliverer is not None:
+        deliverer.start()
+    say(_serving(settings, fleet))
+    reason = endings.get()
+    if deliverer is not None:
+        deliverer.stop()
+    if reason == "asked":
+        say("stopping: bringing home what is out. Ctrl-C stops at once.")
+        if not drive.stop():
+            say("stopped with requests still out; their leases run out and others go on.")
+        return Exit.OK
+    if reason == "stale":
+        say(f"E_STALE_EPOCH: epoch {fleet.epoch} is over, so this worker stops. Start the release that is current.")
+        return Exit.STALE
+    say("the loop broke; the log above says where. Leases run out and others go on.")
+    return Exit.INTERNAL
+
+
+def run_beat(settings: Settings) -> Exit:
+    """Celery's beat in this process, with the app's own scheduler: no pid file, no schedule file.
+
+    Raises SettingsError, BrokerUnavailable.
+    """
+    check_broker(settings)
+    _log_to_stderr()
+    from ..workers.app import app  # noqa: PLC0415  `app` reads the settings
+
+    say("beat ticks.")
+    CalmBeat(app=app, loglevel="INFO", quiet=True).run()
+    return Exit.OK
+
+
+class CalmBeat(Beat):  # type: ignore[misc]  # celery ships no types
+    """Celery's beat, told to stop by a flag.
+
+    The stock handler raises SystemExit wherever beat happens to be. Raised while a tick is being sent it comes out as
+    another error, which beat logs and ticks on: of 40 SIGTERMs sent as the tick arrived 19 were lost, with this none.
+    """
+
+    def install_sync_handler(self, service: Service) -> None:
+        """End after the tick that is on its way: a second at most."""
+
+        def stop(_number: int, _frame: FrameType | None) -> None:
+            service.stop()
+
+        signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGINT, stop)
+
+
+def _serving(settings: Settings, fleet: Fleet) -> str:
+    lanes = "all lanes" if settings.lanes == QUEUES else f"lanes {', '.join(settings.lanes)}"
+    return f"worker ready: fleet {settings.fleet}, epoch {fleet.epoch}, {lanes}, targets {', '.join(fleet.targets)}."
+
+
+def _log_to_stderr() -> None:
+    """One format for everything, on stderr; Celery must not set up its own."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s")
+    for name in _TOO_CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    setup_logging.connect(_nothing_more)
+
+
+def _nothing_more(**_: object) -> None:
+    """A receiver of this signal is what keeps Celery's hands off the loggers."""

@@ -1,0 +1,70 @@
+"""What a worker or beat checks before it starts: the cause and the next command, not a loop of errors in a log."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from redis.exceptions import RedisError
+
+from ..ledger import epochs, migrate
+from ..ledger.database import Database
+from ..ledger.errors import LedgerUnavailable, SchemaOutdated
+from ..workers.bucket import redis_client
+from ..workers.settings import Settings
+from ..workers.targets import load_targets
+from .exits import BrokerUnavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """What was found: the epoch that this process will serve, and its targets."""
+
+    epoch: int
+    targets: tuple[str, ...]
+
+
+def check_worker(settings: Settings) -> Fleet:
+    """Database, schema, fleet and targets file, in this order.
+
+    Raises SettingsError, LedgerUnavailable, SchemaOutdated, RecoverFirst, InputRefused (no such fleet), TargetsError.
+    """
+    url = settings.require_database_url()
+    found, wanted = migrate.current(url), migrate.head()
+    if found != wanted:
+        raise SchemaOutdated(
+            f"the ledger's schema is at version {found or 'none'}, this release wants {wanted}.",
+            next_step="Run `counterfoil db upgrade` (with the release that is the newer one).",
+        )
+    database = Database(url, fleet=settings.fleet, pool_size=1)
+    try:
+        epoch = epochs.current_epoch(database, settings.fleet)
+    finally:
+        database.dispose()  # nothing of it may be open when Celery forks
+    return Fleet(epoch, load_targets(settings.targets_file).names)
+
+
+def epoch_is_over(settings: Settings, epoch: int) -> bool:
+    """Whether the ledger has moved on since `epoch`; no where it can't be asked."""
+    database = Database(settings.require_database_url(), pool_size=1)
+    try:
+        return epochs.current_epoch(database, settings.fleet) != epoch
+    except LedgerUnavailable:
+        return False
+    finally:
+        database.dispose()
+
+
+def check_broker(settings: Settings) -> None:
+    """Raises SettingsError (E_NO_BROKER), BrokerUnavailable. Its text names host and port, never the password."""
+    url = settings.require_broker_url()
+    parts = urlsplit(url)
+    where = parts.netloc.rpartition("@")[2] or parts.path
+    client = redis_client(url)
+    try:
+        client.ping()
+    except RedisError as error:
+        raise BrokerUnavailable(
+            f"the broker at {where} can't be used ({type(error).__name__}).",
+            next_step="Start one with `counterfoil dev up`, set COUNTERFOIL_BROKER_URL, or run `worker --solo`.",
+        ) from error
+    finally:
+        client.close()

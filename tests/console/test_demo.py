@@ -1,0 +1,150 @@
+"""The demo, whole: real servers, two workers of which one is killed, somebody else's MCP server; and no orphan ever."""
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from .conftest import environment_of
+
+DEADLINE_S = 90
+REST_S = 20
+
+
+class Folder:
+    """A private folder of one account, and `counterfoil` run in it with nothing set."""
+
+    def __init__(self, python: str = sys.executable, user: int | None = None, **popen_options: Any) -> None:
+        self.program = [python, "-P", "-m", "counterfoil"]
+        self.path = Path(tempfile.mkdtemp(prefix="counterfoil-demo-"))
+        self._options = {"user": user, **popen_options}
+        if user is not None:
+            os.chown(self.path, user, popen_options["group"])
+
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            command,
+            cwd=self.path,
+            env=environment_of() | {"HOME": str(self.path)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **self._options,
+        )
+
+    def run(self, *command: str) -> tuple[int, str, str]:
+        process = self.start(*command)
+        output, errors = process.communicate(timeout=DEADLINE_S)
+        return process.returncode, output, errors
+
+    def running(self) -> list[psutil.Process]:
+        """Every process that was started from here. Our own have this home; the servers' environment is bare."""
+        found = []
+        pids = _pids(json.loads(self.state_file.read_text())) if self.state_file.exists() else set[int]()
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                ours = process.pid in pids or process.environ().get("HOME") == str(self.path)
+                if ours and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+        return found
+
+    def left_over(self) -> list[str]:
+        """What still runs after a while: what isn't our child ends without telling us."""
+        end_s = time.monotonic() + REST_S
+        while (left := self.running()) and time.monotonic() < end_s:
+            time.sleep(0.05)  # real processes end in real time
+        return [str(process) for process in left]
+
+    @property
+    def state_file(self) -> Path:
+        return self.path / ".counterfoil" / "dev.json"
+
+    def remove(self) -> None:
+        self.run(*self.program, "dev", "reset", "--yes")
+        shutil.rmtree(self.path)
+
+
+def _pids(state: dict[str, Any]) -> set[int]:
+    identities = [state["supervisor"], *(server["process"] for server in state["servers"].values())]
+    return {identity["pid"] for identity in identities if identity is not None}
+
+
+@pytest.fixture
+def folder(account: Any) -> Iterator[Folder]:
+    """A folder of each account that this machine allows."""
+    made = Folder(account.python, **account.popen_options())
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def own_folder() -> Iterator[Folder]:
+    made = Folder()
+    yield made
+    made.remove()
+
+
+def test_the_main_job_runs_through_a_killed_worker_and_the_servers_count_agrees(folder: Folder) -> None:
+    code, output, told = folder.run(*folder.program, "demo", "--json")
+    assert code == 0, told
+    operations = {line["tool"]: line for line in map(json.loads, output.splitlines())}
+    assert {tool: line["outcome"] for tool, line in operations.items()} == {
+        "generate_report": "succeeded",
+        "fail_report": "failed",
+        "slow_report": "succeeded",
+    }
+    for line in operations.values():
+        assert line.keys() >= {"call_node_id", "protocol", "state", "outcome", "receipt_id", "task_id", "epoch"}
+        assert (line["state"], line["protocol"], line["epoch"]) == ("ACCEPTED", "mcp-2026-07-28", 1)
+        assert (line["server_runs"], line["receipt_sound"], line["attempt"]) == (1, True, 1)
+    assert len({line["task_id"] for line in operations.values()}) == 3
+    assert "it holds the slow call: the last poll came from it" in told
+    assert "page 2 of 8" in told
+    assert told.endswith("The server started 3 operations; the ledger holds 3 receipts.\n")
+    assert folder.left_over() == []
+
+    commands = [line.strip() for line in told.partition("Next:\n")[2].partition("\n\n")[0].splitlines()]
+    assert len(commands) == 4
+    for command in commands:
+        code, _, said = folder.run(*shlex.split(command))
+        assert code == 0, (command, said)
+    assert folder.left_over() == []
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)], ids=str
+)
+def test_a_demo_that_is_broken_off_leaves_no_process(own_folder: Folder, number: signal.Signals, code: int) -> None:
+    demo = own_folder.start(*own_folder.program, "demo", "--json")
+    assert demo.stderr is not None
+    for line in demo.stderr:
+        if "submitted three calls" in line:
+            break
+    # Demo, supervisor, two servers, the MCP server, beat, two workers with a child each.
+    assert len(own_folder.running()) >= 10
+    demo.send_signal(number)
+    output, told = demo.communicate(timeout=DEADLINE_S)
+    assert (demo.returncode, output) == (code, "")
+    assert "Traceback" not in told
+    assert own_folder.left_over() == []
+
+
+def test_with_keep_the_stack_goes_on_for_the_next_commands(own_folder: Folder) -> None:
+    code, output, told = own_folder.run(*own_folder.program, "demo", "--json", "--keep")
+    assert (code, len(output.splitlines())) == (0, 3), told
+    assert len(own_folder.running()) == 3
+    node = json.loads(output.splitlines()[0])["call_node_id"]
+    assert own_folder.run(*own_folder.program, "receipt", node, "-n", "demo", "--verify")[0] == 0
