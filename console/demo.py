@@ -4,6 +4,7 @@ import importlib.util
 import os
 import secrets
 import select
+import shlex
 import shutil
 import signal
 import sys
@@ -346,7 +347,7 @@ def _counts(demo: Demo, receipts: Mapping[str, Receipt | None], book: ServerBook
 def _next_commands(demo: Demo, state_dir: Path) -> list[str]:
     """Commands that run as pasted, written as this one was."""
     program = _program()
-    where = "" if state_dir == Path(".counterfoil") else f"COUNTERFOIL_STATE_DIR={state_dir} "
+    where = "" if state_dir == Path(".counterfoil") else f"COUNTERFOIL_STATE_DIR={shlex.quote(str(state_dir))} "
     external = all(os.environ.get(f"COUNTERFOIL_{name}_URL") for name in ("DATABASE", "BROKER"))
     commands = [
         *([] if external else ["dev up"]),
@@ -360,6 +361,7 @@ def _next_commands(demo: Demo, state_dir: Path) -> list[str]:
 def _program() -> str:
     started = Path(sys.argv[0])
     if started.name == "__main__.py":
-        return f"{sys.executable} -m counterfoil"
+        return f"{shlex.quote(sys.executable)} -m counterfoil"
     found = shutil.which(started.name)
-    return started.name if found is not None and Path(found).resolve() == started.resolve() else sys.argv[0]
+    on_path = found is not None and Path(found).resolve() == started.resolve()
+    return started.name if on_path else shlex.quote(sys.argv[0])
