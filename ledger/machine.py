@@ -6,7 +6,7 @@ the operation. The search in tests/ledger/test_machine_search.py walks everythin
 
 from . import rules_cancel, rules_read, rules_submit, rules_time
 from .decision import Answer, Decision, Refusal
-from .events import Ended, Event, InputAsked, LookupFound, ResultAtOnce, TaskBound
+from .events import DeadlineReached, Ended, Event, InputAsked, LookupFound, ResultAtOnce, TaskBound
 from .operation import Operation
 from .rules import TABLE
 from .states import CaseKind, Lane, Outcome, State
@@ -19,6 +19,8 @@ def decide(operation: Operation, event: Event) -> Answer:
     """What the ledger does about `event`. Never raises; a pair without a rule is a refusal that says so."""
     if operation.over:
         return _after_the_end(operation, event)
+    if operation.parked and isinstance(event, DeadlineReached):
+        return rules_time.parked_deadline(operation)
     rule = TABLE.get((operation.state, type(event)))
     if rule is None or (
         event.lane is Lane.POLL and operation.state is State.INPUT_REQUIRED and operation.task_id is None

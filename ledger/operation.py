@@ -29,6 +29,7 @@ class OpenCase:
 
     kind: str
     code: str
+    age_s: float = field(default=0.0, compare=False)
 
 
 NOT_PARKING = frozenset({"E_CANCEL_UNCONFIRMED", "E_LATE_COMPLETION_AFTER_CANCEL"})
@@ -96,6 +97,15 @@ class Operation:
     def parked(self) -> bool:
         """A person has to speak first; no lane is due."""
         return any(case.kind == "UNKNOWN" and case.code not in NOT_PARKING for case in self.cases)
+
+    @property
+    def abandon_left_s(self) -> float | None:
+        """How long until a parked operation is closed without a person (`on_unknown: abandon`, SPEC section 7); None:
+        never."""
+        if not self.parked or self.policy.on_unknown != "abandon":
+            return None
+        asked_s = max(case.age_s for case in self.cases if case.kind == "UNKNOWN" and case.code not in NOT_PARKING)
+        return max(self.policy.on_unknown_after_s - asked_s, 0.0)
 
     def intent(self, effect: str) -> OpenIntent | None:
         return next((intent for intent in self.intents if intent.effect == effect), None)

@@ -5,9 +5,9 @@ A policy edited in the targets file reaches new operations only: a lookup that w
 otherwise call "absent" what never carried a key.
 """
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .digest import canonical_json, sha256
 
@@ -37,6 +37,8 @@ class Policy(BaseModel):
     input_watch_s: Seconds = Field(60.0, ge=0)
     effects: bool = True
     effect_case: Literal["always", "on_evidence"] = "on_evidence"
+    on_unknown: Literal["reconcile", "abandon"] = "reconcile"
+    on_unknown_after_s: Seconds = Field(900.0, gt=0)
     max_result_bytes: int = Field(1024 * 1024, gt=0)
     empty_result: bool = False
     can_cancel: bool = True
@@ -52,6 +54,12 @@ class Policy(BaseModel):
     credential: str = ""
     """The reference (`env:…`, `file:…`, `exec:…`), never the secret: a lookup counts only in the scope that
     submitted."""
+
+    @model_validator(mode="after")
+    def _abandons_only_what_changes_nothing(self) -> Self:
+        if self.on_unknown == "abandon" and self.effects:
+            raise ValueError("on_unknown: abandon is for tools without effects (effects: false)")
+        return self
 
     def clamp_poll_s(self, told_ms: int | None) -> float:
         """The pause before the next read, in seconds: the server's last word or the default, inside [min, max] (SPEC

@@ -142,7 +142,7 @@ def _children(
     for child in connection.execute(statement("open_children"), {"ids": ids}).mappings():
         owner: Any = child["operation_id"]
         if child["sort"] == "case":
-            cases[owner] = (*cases.get(owner, ()), OpenCase(child["kind"], child["code"]))
+            cases[owner] = (*cases.get(owner, ()), OpenCase(child["kind"], child["code"], child["send_left_s"]))
         else:
             intent = OpenIntent(
                 child["send_token"],

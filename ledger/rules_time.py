@@ -98,6 +98,18 @@ def nothing_due(op: Operation, event: DeadlineReached) -> Answer:
     return Unchanged()
 
 
+def parked_deadline(op: Operation) -> Answer:
+    """Nobody spoke in time and the tool changes nothing outside: closed without a person, no reason to run again."""
+    left_s = op.abandon_left_s
+    if left_s is None:
+        return Unchanged()
+    if left_s > 0:
+        return Decision(op, wake={Lane.TIMER: left_s})
+    asked = Decision(op, closes=tuple({case.kind for case in op.cases})).having(cases=())
+    why = f"on_unknown: abandon, after {op.policy.on_unknown_after_s:g} s"
+    return asked.note("E_ABANDONED", why).settle(State.ACCEPTED, Outcome.ABANDONED, code="E_ABANDONED", effects=False)
+
+
 @on(sorted(OPEN), Quarantined)
 def quarantined(op: Operation, event: Quarantined) -> Answer:
     """One hostile row must not take its bearers down for ever: it waits for a person, alone."""

@@ -63,7 +63,8 @@ class CaseKind(StrEnum):
 
 
 _S = State
-_VERDICT = {(state, State.ACCEPTED): frozenset({Lane.DOOR}) for state in OPEN}
+_VERDICT = {(state, State.ACCEPTED): frozenset({Lane.DOOR, Lane.TIMER}) for state in OPEN}
+"""A person's verdict, or `on_unknown: abandon` when nobody spoke in time."""
 
 EDGES: dict[tuple[State, State], frozenset[Lane]] = {
     **_VERDICT,
@@ -97,7 +98,7 @@ EDGES: dict[tuple[State, State], frozenset[Lane]] = {
     ),
     (_S.TERMINAL_OBSERVED, _S.ACCEPTED): frozenset({Lane.DOOR, Lane.SUBMIT, Lane.TIMER, Lane.POLL}),
     (_S.FETCHING_RESULT, _S.ACCEPTED): frozenset(
-        {Lane.DOOR, Lane.FETCH, Lane.POLL, Lane.SUBMIT, Lane.LOOKUP, Lane.CANCEL}
+        {Lane.DOOR, Lane.FETCH, Lane.POLL, Lane.SUBMIT, Lane.LOOKUP, Lane.CANCEL, Lane.TIMER}
     ),
 }
 """Each legal move with the lanes whose evidence may cause it (the lane of the event, whichever worker writes it

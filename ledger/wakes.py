@@ -26,7 +26,8 @@ def wakes(operation: Operation) -> Mapping[Lane, float]:
     if operation.settle_as is not None:
         return {Lane.FETCH: SETTLE_GRACE_S}
     if operation.parked:
-        return {}
+        left_s = operation.abandon_left_s
+        return {} if left_s is None else {Lane.TIMER: left_s}
     return _NEEDS[operation.state](operation)
 
 

@@ -89,6 +89,14 @@ class Overrides(Strict):
         description="When a cancelled run asks a person to check for effects: `always`, or only `on_evidence` that it "
         "ran on. By protocol: `always` where the answer to a cancel is all the evidence there is.",
     )
+    on_unknown: Literal["reconcile", "abandon"] | None = Field(
+        None,
+        description="When nothing tells what became of a call: `reconcile` waits for a person's verdict, `abandon` "
+        "(only with `effects: false`) closes it as abandoned after `on_unknown_after_s`.",
+    )
+    on_unknown_after_s: float | None = Field(
+        None, description="How long a case of a tool without effects waits for a person, with `on_unknown: abandon`."
+    )
     max_result_bytes: int | None = Field(None, description="The most that the message with a result may be.")
     empty_result: bool | None = Field(None, description="true: an empty result is a result (else E_RESULT_MISSING).")
     settle_s: float | None = Field(
@@ -203,7 +211,8 @@ class TargetEntry(Overrides):
         if isinstance(data, dict) and "command" in data:
             raise ValueError(
                 "`command:` starts a server over stdio, which ends with its client, so that a lost answer could never "
-                "be asked for again; start the server with the streamable HTTP transport and give its `url:`"
+                "be asked for again; start the server with the streamable HTTP transport and give its `url:`, or put a "
+                "bridge in front of it (`uvx mcp-proxy --port 8765 -- COMMAND ARGS`, then `url: http://127.0.0.1:8765/mcp`)"
             )
         return data
 

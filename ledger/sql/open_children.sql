@@ -5,6 +5,7 @@ SELECT 'intent' AS sort, i.operation_id, i.send_token, i.effect AS kind, i.attem
 FROM counterfoil.intent AS i
 WHERE i.operation_id = ANY(CAST(:ids AS uuid[])) AND i.closed_at IS NULL
 UNION ALL
-SELECT 'case', c.operation_id, NULL, c.kind, 0, 0, c.code, 0, 0
+SELECT 'case', c.operation_id, NULL, c.kind, 0, 0, c.code,
+    extract(epoch FROM counterfoil.ledger_now() - c.opened_at)::float8, 0
 FROM counterfoil.reconciliation_case AS c
 WHERE c.operation_id = ANY(CAST(:ids AS uuid[])) AND c.closed_at IS NULL

@@ -201,6 +201,7 @@ def nothing_ran_after_a_send_is_said_only_where_the_key_was_closed(move: Move) -
 
 
 @law
-def only_a_person_gives_up(move: Move) -> bool:
+def only_a_person_gives_up_or_a_policy_for_what_has_no_effects(move: Move) -> bool:
     decided = move.decides_the_end and move.after.outcome is Outcome.ABANDONED
-    return not decided or move.name.startswith("VerdictGiven")
+    by_policy = move.name == "nobody spoke in time" and move.after.policy.on_unknown == "abandon"
+    return not decided or move.name.startswith("VerdictGiven") or (by_policy and not move.after.policy.effects)

@@ -1,6 +1,8 @@
 """Submit and lookup, as examples: what an answer, its absence or a lookup means (SPEC sections 1, 2, 7; review tables D
 and E)."""
 
+from dataclasses import replace
+
 import pytest
 
 from counterfoil.ledger.events import (
@@ -24,6 +26,8 @@ from counterfoil.ledger.events import (
     TaskBound,
     VerdictGiven,
 )
+from counterfoil.ledger.operation import OpenCase
+from counterfoil.ledger.policy import Policy
 from counterfoil.ledger.states import Lane, State
 from counterfoil.tests.ledger.machine import GOOD, TOKEN, Told, fresh, intended
 
@@ -318,3 +322,23 @@ def test_after_the_end_a_late_task_opens_the_effects_case_unless_all_went_well()
     assert done.asked == ["E_TWO_OPERATIONS"]
     succeeded = intended(fresh()).then(ResultAtOnce(1, "completed", GOOD))
     assert (succeeded.then(BOUND).asked, succeeded.then(BOUND).refused) == ([], "E_LATE_EVIDENCE")
+
+
+def test_a_case_of_a_tool_without_effects_is_closed_when_nobody_speaks_in_time_if_the_policy_says_so() -> None:
+    asked = lost(effects=False, on_unknown="abandon", on_unknown_after_s=600.0)
+    assert (asked.asked, asked.wake) == (["E_SUBMISSION_UNKNOWN"], {Lane.TIMER: 600.0})
+    early = asked.then(DeadlineReached(), cases=aged(asked, 200.0))
+    assert (early.asked, early.wake) == (["E_SUBMISSION_UNKNOWN"], {Lane.TIMER: 400.0})
+    late = asked.then(DeadlineReached(), cases=aged(asked, 600.0))
+    assert (late.end, late.asked) == (("ACCEPTED", "abandoned", "E_ABANDONED", False), [])
+    waiting = lost(effects=False)
+    assert (waiting.wake, waiting.then(DeadlineReached(), cases=aged(waiting, 10**6)).asked) == ({}, waiting.asked)
+
+
+def aged(told: Told, age_s: float) -> tuple[OpenCase, ...]:
+    return tuple(replace(case, age_s=age_s) for case in told.op.cases)
+
+
+def test_a_tool_with_effects_may_not_be_abandoned_by_policy() -> None:
+    with pytest.raises(ValueError, match="effects: false"):
+        Policy(protocol="p", on_unknown="abandon")

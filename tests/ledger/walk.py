@@ -44,6 +44,12 @@ POLICIES: dict[str, dict[str, Any]] = {
         "bounded_allowed": True,
         "cancel_is_evidence": True,
     },
+    "lookup, unique, no effects, abandoned when nobody speaks": {
+        "lookup": "by_key",
+        "absence": "unique",
+        "effects": False,
+        "on_unknown": "abandon",
+    },
     "replay, can't cancel": {"lookup": "replay", "can_cancel": False, "on_budget": "cancel", "effects": False},
     "cancel is evidence and sent twice, people keep the deadline": {
         "cancel_is_evidence": True,
@@ -204,6 +210,9 @@ def moves(op: Operation) -> Iterator[Move]:
     found = [by_event(op, event, name) for event, name in NAMED if possible(op, event)]
     found += [by_intent(op, effect) for effect in ("submit", "cancel")]
     found.append(by_acceptance(op))
+    if op.abandon_left_s:
+        late = replace(op, cases=tuple(replace(case, age_s=op.policy.on_unknown_after_s) for case in op.cases))
+        found.append(by_event(late, ev.DeadlineReached(), "nobody spoke in time"))
     yield from (move for move in found if move is not None)
     yield from by_clock(op)
 
