@@ -1,6 +1,5 @@
 """What an operator may set by environment: `COUNTERFOIL_…`, one variable a field."""
 
-import json
 import os
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -13,6 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from ..beat_schedule import PLAN_EVERY_S
 from ..ledger.errors import CounterfoilError
+from ..ledger.location import DEFAULT_STATE_DIR, dev_urls
 from ..ledger.states import QUEUES, Lane
 
 _DATABASE_SCHEMES = ("postgresql", "postgresql+psycopg")
@@ -40,7 +40,7 @@ class Settings(BaseSettings):
         env_prefix="COUNTERFOIL_", env_ignore_empty=True, frozen=True, extra="ignore", hide_input_in_errors=True
     )
 
-    state_dir: Path = Path(".counterfoil")
+    state_dir: Path = DEFAULT_STATE_DIR
     """Where `counterfoil dev up` keeps its stack: the URLs come from its `dev.json` where none is set."""
     database_url: str | None = Field(None, repr=False)
     broker_url: str | None = Field(None, repr=False)
@@ -98,7 +98,7 @@ class Settings(BaseSettings):
         settings = {name: value for name, value in data.items() if value is not None}
         missing = {"database_url", "broker_url"} - settings.keys()
         if missing:
-            urls = _dev_urls(Path(str(settings.get("state_dir", cls.model_fields["state_dir"].default))))
+            urls = dev_urls(Path(str(settings.get("state_dir", cls.model_fields["state_dir"].default))))
             settings |= {name: urls[name] for name in missing & urls.keys()}
         return settings
 
@@ -162,21 +162,6 @@ def _split(url: str, example: str, schemes: tuple[str, ...]) -> tuple[str, str]:
     except ValueError:
         raise ValueError(f"has no valid host and port: write it like {example}, reserved characters as %XX") from None
     return scheme.lower(), url[len(scheme) :]
-
-
-def _dev_urls(state_dir: Path) -> dict[str, str]:
-    """The URLs of the development stack; none where it was never started or its file can't be read."""
-    try:
-        servers = json.loads((state_dir / "dev.json").read_bytes())["servers"]
-    except (OSError, ValueError, LookupError, TypeError):
-        return {}
-    urls = {}
-    for name, server in (("database_url", "postgres"), ("broker_url", "valkey")):
-        record = servers.get(server) if isinstance(servers, dict) else None
-        url = record.get("url") if isinstance(record, dict) else None
-        if isinstance(url, str) and url:
-            urls[name] = url
-    return urls
 
 
 def _sentence(location: tuple[int | str, ...], message: str) -> str:
