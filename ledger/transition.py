@@ -144,10 +144,12 @@ class Transitions:
 def _holders(connection: Connection, events: list[tuple[Work, Event]]) -> dict[tuple[str, str], UUID]:
     """Which open operations already hold the ids that are about to be bound: looked up before the bind, under the
     row locks (SPEC section 3), one query for the batch. A second bind inside the batch meets the first one here
-    as well."""
+    as well; one in another transaction waits for this one's end before it looks."""
     named = [(work.row.target, event.task_id) for work, event in events if isinstance(event, TaskBound | LookupFound)]
     if not named:
         return {}
+    targets, task_ids = zip(*named, strict=True)
+    connection.execute(statement("lock_task_ids"), {"targets": list(targets), "task_ids": list(task_ids)})
     table = operation_table.c
     query = (
         select(table.target, table.task_id, table.id)
