@@ -71,11 +71,18 @@ def test_no_write_of_an_older_epoch_commits_after_a_bump(world: World) -> None:
             )
             child.send((kind, operation_id, race))
             assert told(child) == "ready"
+            # An eighth of the races is decided before it begins, in each direction, so that both sides win on any
+            # machine; the others are run for real, the bump now earlier, now later.
+            turn = race // len(KINDS) % 8
+            if turn == 0:
+                epochs.bump(world.database, "main", f"race {race}")
             child.send("go")
-            for _ in range(noise.randrange(8)):  # now earlier, now later than the other side
-                world.sql("SELECT 1")
-            epochs.bump(world.database, "main", f"race {race}")
-            written[kind] += told(child)
+            won = told(child) if turn == 1 else None
+            if turn != 0:
+                for _ in range(0 if turn == 1 else noise.randrange(8)):
+                    world.sql("SELECT 1")
+                epochs.bump(world.database, "main", f"race {race}")
+            written[kind] += told(child) if won is None else won
         child.send(None)
     assert world.sql(LATE) == []
     assert world.sql("SELECT count(*) FROM counterfoil.race_bump") == [(RACES,)]
