@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..ledger.errors import InputRefused
+from ..ledger.location import DEFAULT_STATE_DIR
 from .connect import load_settings
 from .exits import Exit, end
 from .output import Format, Output, print_facts, print_json, print_table, say
@@ -21,7 +22,6 @@ StateDir = Annotated[
         "--state-dir", envvar="COUNTERFOIL_STATE_DIR", metavar="DIR", help="Where the stack keeps its data and logs."
     ),
 ]
-_STATE_DIR = Path(".counterfoil")
 
 app = typer.Typer()
 dev = typer.Typer(no_args_is_help=True, help="Real PostgreSQL and Valkey, without Docker.")
@@ -31,7 +31,7 @@ app.add_typer(db, name="db")
 
 
 @dev.command()
-def up(*, state_dir: StateDir = _STATE_DIR, output: Output = Format.TABLE) -> None:
+def up(*, state_dir: StateDir = DEFAULT_STATE_DIR, output: Output = Format.TABLE) -> None:
     """Start the stack in the background and bring its schema up to date; find it if it runs.
 
     Commands in this folder find it by themselves. COUNTERFOIL_DATABASE_URL and COUNTERFOIL_BROKER_URL put servers of
@@ -48,7 +48,7 @@ def up(*, state_dir: StateDir = _STATE_DIR, output: Output = Format.TABLE) -> No
 
 
 @dev.command()
-def stop(*, state_dir: StateDir = _STATE_DIR) -> None:
+def stop(*, state_dir: StateDir = DEFAULT_STATE_DIR) -> None:
     """Stop the stack; the data stay."""
     from . import devstack
 
@@ -56,7 +56,7 @@ def stop(*, state_dir: StateDir = _STATE_DIR) -> None:
 
 
 @dev.command()
-def status(*, state_dir: StateDir = _STATE_DIR, output: Output = Format.TABLE) -> None:
+def status(*, state_dir: StateDir = DEFAULT_STATE_DIR, output: Output = Format.TABLE) -> None:
     """Show what runs. Exit 9 when something of it does not."""
     from . import devstack
 
@@ -68,7 +68,7 @@ def status(*, state_dir: StateDir = _STATE_DIR, output: Output = Format.TABLE) -
 @dev.command()
 def reset(
     *,
-    state_dir: StateDir = _STATE_DIR,
+    state_dir: StateDir = DEFAULT_STATE_DIR,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
 ) -> None:
     """Stop the stack and delete its data, logs and passwords. There is no way back.
@@ -144,7 +144,7 @@ def demo(
         bool, typer.Option("--json", help="One object per operation on stdout, all else on stderr.")
     ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the stack running for the commands it names.")] = False,
-    state_dir: StateDir = _STATE_DIR,
+    state_dir: StateDir = DEFAULT_STATE_DIR,
 ) -> None:
     """Run the main job on real parts.
 

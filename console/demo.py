@@ -19,6 +19,7 @@ from rich.table import Table
 
 from ..ledger.client import Client
 from ..ledger.errors import InputRefused
+from ..ledger.location import DEFAULT_STATE_DIR
 from ..ledger.records import Receipt, ToolOperation
 from ..ledger.states import TERMINAL, State
 from .children import Child, Children
@@ -347,7 +348,7 @@ def _counts(demo: Demo, receipts: Mapping[str, Receipt | None], book: ServerBook
 def _next_commands(demo: Demo, state_dir: Path) -> list[str]:
     """Commands that run as pasted, written as this one was."""
     program = _program()
-    where = "" if state_dir == Path(".counterfoil") else f"COUNTERFOIL_STATE_DIR={shlex.quote(str(state_dir))} "
+    where = "" if state_dir == DEFAULT_STATE_DIR else f"COUNTERFOIL_STATE_DIR={shlex.quote(str(state_dir))} "
     external = all(os.environ.get(f"COUNTERFOIL_{name}_URL") for name in ("DATABASE", "BROKER"))
     commands = [
         *([] if external else ["dev up"]),

@@ -23,9 +23,9 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from ..ledger.location import DEFAULT_STATE_DIR
 from .devservers import SUPERUSER
 from .devstate import (
-    DEFAULT_STATE_DIR,
     ENVIRONMENT_URLS,
     ROOT_DATA_DIR,
     SERVER_NAMES,

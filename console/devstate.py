@@ -29,7 +29,6 @@ ENVIRONMENT_URLS: Mapping[ServerName, str] = {
     "valkey": "COUNTERFOIL_BROKER_URL",
 }
 
-DEFAULT_STATE_DIR = Path(".counterfoil")
 ROOT_DATA_DIR = Path("/var/lib/counterfoil")
 
 

@@ -3,7 +3,6 @@ at."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -65,12 +64,6 @@ _PLAIN = tuple(
     for field in fields(Operation)
     if field.name not in ("id", "policy", "state", "outcome", "settle_as", "settle_left_s", "intents", "cases")
 )
-
-
-@lru_cache(maxsize=1024)
-def parse_policy(body: bytes) -> Policy:
-    """A pinned policy from its canonical text. Cached: a fleet has few."""
-    return Policy.model_validate_json(body)
 
 
 def read_rows(connection: Connection, ids: Iterable[UUID], policy_of: PolicyOf, *, lock: bool) -> list[Row]:
@@ -166,7 +159,7 @@ def _policies(connection: Connection, digests: set[bytes]) -> dict[bytes | None,
     if missing:
         query = select(tool_policy.c.digest, tool_policy.c.body).where(tool_policy.c.digest.in_(missing))
         for digest, body in connection.execute(query):
-            _KNOWN_POLICIES[bytes(digest)] = parse_policy(bytes(body))
+            _KNOWN_POLICIES[bytes(digest)] = Policy.model_validate_json(body)
     return {digest: _KNOWN_POLICIES[digest] for digest in digests}
 
 
