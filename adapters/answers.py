@@ -4,7 +4,13 @@ import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
-from .contract import Answered, Busy, Ended, Event, NoAccess, NoAnswer, Reply, Sent
+from .contract import (
+    Answered,
+    NoAnswer,
+    Reply,
+    Sent,
+)
+from .outcomes import Busy, NoAccess
 
 MAX_RETRY_AFTER_S = 3600.0
 """A server may not close a target for longer: 1e9 seconds would close it for years. After that it may ask again."""
@@ -41,8 +47,6 @@ def trouble(reply: Reply) -> Busy | NoAccess | None:
     """What keeps a *read* from having an answer; None when there is an answer worth reading."""
     if isinstance(reply, NoAnswer):
         return Busy("E_NO_CONNECTION" if reply.sent is Sent.NO else "E_NO_ANSWER")
-    if isinstance(reply, Event | Ended):
-        return Busy("E_NO_ANSWER")
     if wants_credential(reply):
         return NoAccess(f"HTTP {reply.status}: the server wants another credential")
     if reply.status >= 500 or reply.status in _TRANSIENT:

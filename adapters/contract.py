@@ -14,6 +14,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, TypeAlias, TypeVar
 
+from .outcomes import (
+    CancelOutcome,
+    Hint,
+    LookupOutcome,
+    Negotiation,
+    Observation,
+    ReplyOutcome,
+    SubmitOutcome,
+)
 from .profile import Profile
 
 MAX_REQUESTS_PER_EXCHANGE = 8
@@ -27,13 +36,6 @@ class Effect(StrEnum):
     SUBMIT = "submit"
     ANSWER = "answer"
     CANCEL = "cancel"
-
-
-class Read(StrEnum):
-    """How the wire reads the answer: whole, or event by event (`text/event-stream`)."""
-
-    BODY = "body"
-    EVENTS = "events"
 
 
 class Sent(StrEnum):
@@ -52,12 +54,11 @@ class Request:
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     effect: Effect | None = None
-    read: Read = Read.BODY
     deadline_s: float = 15.0
     max_bytes: int = 8 * 1024 * 1024
     until: Callable[[bytes], bool] | None = None
-    """Asked with the data of each event of a `text/event-stream`: True once that is all we came for. A server may hold
-    the stream open after its answer ("SHOULD terminate"): reading on would cost the whole deadline."""
+    """Asked with each event's data of a stream: True once that is all we came for; then the stream is closed and the
+    events so far are the body. A server may hold it open ("SHOULD terminate"): reading on would cost the deadline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +71,6 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """One SSE event's data, exact bytes. Only for `Read.EVENTS`."""
-
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The event stream is over; `clean` when the server closed it in order."""
-
-    clean: bool
-
-
-@dataclass(frozen=True, slots=True)
 class NoAnswer:
     """No usable answer. `why` is for people and carries no secret; `body` is what had arrived (a cut answer)."""
 
@@ -92,7 +79,7 @@ class NoAnswer:
     body: bytes = b""
 
 
-Reply = Answered | Event | Ended | NoAnswer
+Reply = Answered | NoAnswer
 T_co = TypeVar("T_co", covariant=True)
 Exchange: TypeAlias = Generator[Request, Reply, T_co]
 
@@ -109,6 +96,8 @@ class Endpoint:
     deadline_s: float = 15.0
     max_response_bytes: int = 8 * 1024 * 1024
     not_processed_statuses: frozenset[int] = frozenset()
+    api: str = ""
+    """What the operator declared of the tool's API, where its protocol leaves that to him (`HttpApi.text`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +119,14 @@ class Call:
     ttl_ms: int | None = None
     """How long the server is asked to keep the task from its creation, where the protocol lets the client ask. It may
     decide otherwise; None leaves it to the server."""
+    replies: "tuple[InputReply, ...]" = ()
+    """People's words on what was asked before a task existed: this send is the call's next leg (SPEC section 2)."""
+    state: str | None = None
+    """As `NeedsInput.state`: what the next leg carries back."""
+    lookup_tool: str = ""
+    """What the target declares for finding this submit again; empty: nothing."""
+    made_at_s: float = 0.0
+    """When the call was handed in, Unix seconds: the same in every repeat of the submit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,206 +137,36 @@ class RemoteTask:
     submission_key: str = ""
     created_at: str | None = None
     request_id: str = ""
-    """As `Call.request_id`, for a cancel."""
+    """As `Call.request_id`, for a cancel or a reply."""
     session: bytes | None = None
     """The session that the task was made in, or a newer one."""
     terminal: str | None = None
     """The terminal status word (`Terminal`) that was already read: a fetched result doesn't say it again."""
-
-
-# -- outcomes --------------------------------------------------------------------------------------------------------
+    reads_question: bool = True
+    """Where a question has to be fetched beside the status: False while the one that is open is already known."""
 
 
 @dataclass(frozen=True, slots=True)
-class Negotiated:
-    """The server speaks the pinned version and the tool may be called. `descriptor` is the tool's own JSON (exact
-    bytes)."""
+class Search:
+    """What is known of a submit whose answer is lost. `lookup_tool` is the read-only tool that its server's owner
+    declared; it is asked in the session (if any) and with the credential that submitted."""
 
-    protocol: str
-    descriptor: bytes
-    tool_version: str | None
-    input_schema: bytes | None
-    output_schema: bytes | None
+    tool: str
+    submission_key: str
+    attempt: int
+    lookup_tool: str
     session: bytes | None = None
-    """The adapter's own reference of a session that was begun; the ledger keeps it encrypted and hands it back
-    unread."""
 
 
 @dataclass(frozen=True, slots=True)
-class NotOffered:
-    """Nothing will be sent: the version, the extension or the tool is not there. `code` is one of ours (`E_…`)."""
-
-    code: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Payload:
-    """Where the result is: the exact bytes of the message that carried it and the RFC 6901 pointer of the payload."""
-
-    body: bytes
-    pointer: str
-
-
-@dataclass(frozen=True, slots=True)
-class TaskStarted:
-    """The server returned a task id that can be queried."""
-
-    task_id: str
-    status: str
-    created_at: str | None
-    ttl_ms: int | None
-    interval_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class StillWorking:
-    """Not over. `status` is the server's own word; numbers as last told, in range but not clamped to the policy."""
-
-    status: str
-    created_at: str | None
-    ttl_ms: int | None
-    interval_ms: int | None
-    message: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class InputKey:
-    """One open question of a task: its identity, the method asked and the exact JSON of its parameters."""
+class InputReply:
+    """A person's word on one open question. `content` is the exact JSON that the protocol wants as the answer to
+    `method`; `reply_to` is the question's own (`InputKey.reply_to`)."""
 
     key: str
     method: str
-    params: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class NeedsInput:
-    """The task (or, before a task exists, the call) waits for a person. `state` is what the next leg must carry
-    back."""
-
-    status: str
-    keys: tuple[InputKey, ...]
-    created_at: str | None = None
-    ttl_ms: int | None = None
-    interval_ms: int | None = None
-    state: str | None = None
-
-
-class Terminal(StrEnum):
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-@dataclass(frozen=True, slots=True)
-class Over:
-    """A terminal status. `payload` is None where the protocol puts the result elsewhere or where the server left it
-    out.
-
-    `tool_error` is the tool's own word that it failed (`isError`), whatever the status says.
-    """
-
-    terminal: Terminal
-    status: str
-    payload: Payload | None
-    tool_error: bool = False
-    message: str | None = None
-    created_at: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """A definite rejection: a code on the profile's list (SPEC section 1). It says that nothing ran, of this attempt
-    only."""
-
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class NotProcessed:
-    """The request certainly did not run (429 and what the target lists; 401, 403 with a challenge: `auth`)."""
-
-    code: str
-    retry_after_s: float | None = None
-    auth: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Unclear:
-    """An answer that does not tell whether anything ran, or the connection was lost after bytes had left."""
-
-    code: str
-    why: str
-    retry_after_s: float | None = None
-    """Asked for by a 429 or 503: it closes the target although it says nothing about this request."""
-
-
-@dataclass(frozen=True, slots=True)
-class NotSent:
-    """Not one byte of the request was written: DNS, connect, handshake, or the hook refused the intent."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class NotFound:
-    """The server does not know this task (never an HTTP 404 of a session)."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Busy:
-    """A transient trouble of a read. `closes_target` when the server asked everyone to wait (429/503 with Retry-
-    After)."""
-
-    code: str
-    retry_after_s: float | None = None
-    closes_target: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class NoAccess:
-    """401, or 403 with a challenge: a new credential is needed."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """An answer that can't be used as what was asked for: another task id, another protocol's shape, an unknown
-    word."""
-
-    code: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
-    """The cancel request was taken. Terminal evidence only where the profile says so."""
-
-    status: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionGone:
-    """The server does not know the session any more: begin a new one and ask again (never "task not found")."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class NoSuchVerb:
-    """The server has no such method."""
-
-    why: str
-
-
-SubmitOutcome: TypeAlias = TaskStarted | Over | NeedsInput | Rejected | NotProcessed | Unclear | NotSent
-Observation: TypeAlias = StillWorking | NeedsInput | Over | NotFound | Busy | NoAccess | Refused | SessionGone
-CancelOutcome: TypeAlias = Acknowledged | Over | NotFound | NotProcessed | Unclear | NotSent | NoSuchVerb
-Negotiation: TypeAlias = Negotiated | NotOffered | Busy | NoAccess
+    content: bytes
+    reply_to: str = ""
 
 
 class Adapter(Protocol):
@@ -358,7 +185,25 @@ class Adapter(Protocol):
 
     def read_submit(self, endpoint: Endpoint, call: Call, reply: Reply) -> SubmitOutcome: ...
 
+    def lookup(self, endpoint: Endpoint, search: Search) -> Exchange[LookupOutcome]:
+        """Ask for a lost submit by its key. A read: it has no effect and may be asked again."""
+        ...
+
     def poll(self, endpoint: Endpoint, task: RemoteTask) -> Exchange[Observation]: ...
+
+    def read_input(self, endpoint: Endpoint, task: RemoteTask, body: bytes) -> Observation:
+        """Pure: what `NeedsInput.body`, kept as evidence, asks. NeedsInput, or Refused for bytes that can't be it."""
+        ...
+
+    def reply(self, endpoint: Endpoint, task: RemoteTask, reply: InputReply) -> Exchange[ReplyOutcome]:
+        """Hand a person's word to a task that waits for it: a request with the effect ANSWER."""
+        ...
+
+    def read_reply(self, endpoint: Endpoint, task: RemoteTask, reply: Reply) -> ReplyOutcome: ...
+
+    def hints(self, reply: Reply) -> tuple[Hint, ...]:
+        """What a stream said of tasks beside its answer. Never raises."""
+        ...
 
     def fetch(self, endpoint: Endpoint, task: RemoteTask) -> Exchange[Observation]:
         """The result of a task that is over, where the protocol keeps it apart (`profile.result_separate`): Over

@@ -21,6 +21,8 @@ INTERNAL_ERROR = -32603
 
 MAX_MESSAGE_CHARS = 500
 
+_VERSION = b'"2.0"'
+
 
 def random_id() -> str:
     """A fresh UUID: what production uses. The simulator hands its own maker to the adapter instead."""
@@ -58,17 +60,18 @@ class JsonRpc:
     @staticmethod
     def request(request_id: str, method: str, params: Mapping[str, bytes]) -> bytes:
         """The body of one request. `params`: a name to JSON text, spliced in unchanged (digested arguments)."""
-        return _with_params({"id": request_id, "jsonrpc": "2.0", "method": method}, params)
+        head = {"id": strict_json.dumps(request_id), "jsonrpc": _VERSION, "method": strict_json.dumps(method)}
+        return strict_json.splice(head | {"params": strict_json.splice(params)})
 
     @staticmethod
     def notification(method: str) -> bytes:
         """The body of one notification: no id, so no response."""
-        return _with_params({"jsonrpc": "2.0", "method": method}, {})
+        return strict_json.splice({"jsonrpc": _VERSION, "method": strict_json.dumps(method), "params": b"{}"})
 
-
-def _with_params(head: dict[str, Json], params: Mapping[str, bytes]) -> bytes:
-    members = b",".join(strict_json.dumps(name) + b":" + text for name, text in params.items())
-    return strict_json.dumps(head)[:-1] + b',"params":{' + members + b"}}"
+    @staticmethod
+    def response(request_id: bytes, result: bytes) -> bytes:
+        """The body of our answer to a server's own request, both as JSON text: an id is handed back as it came."""
+        return strict_json.splice({"id": request_id, "jsonrpc": _VERSION, "result": result})
 
 
 def read(answer: Answered, request_id: str) -> Message:
@@ -116,7 +119,7 @@ def response_to(request_id: str) -> Callable[[bytes], bool]:
 
 def _first_response(stream: bytes, request_id: str) -> Message:
     why = "the event stream ended without a response"
-    for data in _events(stream):
+    for data in events(stream):
         try:
             return _response(data, request_id, null_id=False)
         except NoResponse as error:  # a notification, another request's response, or an event that can't be read
@@ -124,11 +127,12 @@ def _first_response(stream: bytes, request_id: str) -> Message:
     raise NoResponse(why)
 
 
-def _events(stream: bytes) -> Iterator[bytes]:
+def events(stream: bytes) -> Iterator[bytes]:
+    """The data of each event of a stream that was read, or of what was read of it. Raises NoResponse."""
     parser = SseParser()
     try:
-        yield from (event.data for event in parser.feed(stream))
-        yield from (event.data for event in parser.close())
+        yield from parser.feed(stream)
+        yield from parser.close()
     except BadStream as error:
         raise NoResponse(str(error)) from None
 

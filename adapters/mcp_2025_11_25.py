@@ -8,22 +8,31 @@ the tool declares a lookup of its own. The key travels in `_meta` all the same.
 from dataclasses import replace
 
 from . import mcp_2025_11_25_answers as answers
-from . import mcp_session, strict_json
+from . import mcp_hints, mcp_lookup, mcp_question, mcp_session, strict_json
 from .contract import (
     Call,
-    CancelOutcome,
     Effect,
     Endpoint,
     Exchange,
-    Negotiation,
-    Observation,
+    InputReply,
     RemoteTask,
     Reply,
     Request,
-    SubmitOutcome,
+    Search,
 )
 from .jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, JsonRpc
 from .mcp_answers import member, word
+from .mcp_session import heard_in
+from .outcomes import (
+    CancelOutcome,
+    Hint,
+    LookupOutcome,
+    NeedsInput,
+    Negotiation,
+    Observation,
+    ReplyOutcome,
+    SubmitOutcome,
+)
 from .profile import BucketScope, Lookup, Profile, ReplyReplay
 from .strict_json import Json
 
@@ -58,8 +67,9 @@ class Mcp20251125:
 
     def __init__(self, rpc: JsonRpc) -> None:
         self._rpc = rpc
-        # Elicitation is declared because a task that may ask is better than a tool that refuses; sampling and roots are
-        # not, since no person answers them; tasks of our own are not, since we run none.
+        # Elicitation is declared because a task that may ask is better than a tool that refuses (an empty object means
+        # forms, in every version); sampling and roots are not, since no person answers them; tasks of our own are not,
+        # since we run none.
         self._sessions = mcp_session.Sessions(rpc, PROTOCOL, (VERSION,), {"elicitation": {}}, _objection)
 
     def negotiate(self, endpoint: Endpoint, tool: str) -> Exchange[Negotiation]:
@@ -78,11 +88,47 @@ class Mcp20251125:
         """Pure: kept evidence reads the same in another worker (with the `request_id` that was sent)."""
         return answers.read_submit(self.profile, endpoint, call, reply)
 
+    def lookup(self, endpoint: Endpoint, search: Search) -> Exchange[LookupOutcome]:
+        """The owner's lookup tool, in the session that submitted."""
+        session, request_id = self._sessions.unpack(search.session), self._rpc.new_id()
+        reply = yield mcp_session.ask(endpoint, session, request_id, "tools/call", mcp_lookup.params(search))
+        return mcp_lookup.read(heard_in(session, endpoint, request_id, reply), makes_tasks=True)
+
     def poll(self, endpoint: Endpoint, task: RemoteTask) -> Exchange[Observation]:
-        """`tasks/get`: the status alone."""
-        task = replace(task, request_id=self._rpc.new_id())
+        """`tasks/get`: the status alone; and where the task waits, the question from the stream of `tasks/result`."""
+        task, session = replace(task, request_id=self._rpc.new_id()), self._sessions.unpack(task.session)
         reply = yield self._task_request(endpoint, task, "tasks/get")
-        return answers.read_poll(endpoint, task, self._sessions.unpack(task.session), reply)
+        told = answers.read_poll(endpoint, task, session, reply)
+        if not isinstance(told, NeedsInput) or not task.reads_question:
+            return told
+        task = replace(task, request_id=self._rpc.new_id())
+        request = self._task_request(endpoint, task, "tasks/result")
+        reply = yield replace(
+            request,
+            deadline_s=min(request.deadline_s, mcp_question.DEADLINE_S),
+            max_bytes=min(request.max_bytes, mcp_question.MAX_STREAM_BYTES),
+            until=mcp_question.or_response(task.task_id, task.request_id),
+        )
+        return answers.read_question(endpoint, task, session, told, reply)
+
+    def read_input(self, endpoint: Endpoint, task: RemoteTask, body: bytes) -> Observation:
+        """Pure. The session is part of a question's key: it must be the one that asked."""
+        return answers.read_input(task, self._sessions.unpack(task.session), body)
+
+    def reply(self, endpoint: Endpoint, task: RemoteTask, reply: InputReply) -> Exchange[ReplyOutcome]:
+        """Our response to the server's request, posted on its own. HTTP 202 says only that it arrived."""
+        session = self._sessions.unpack(task.session)
+        response = JsonRpc.response(reply.reply_to.encode(), mcp_question.related(reply.content, task.task_id))
+        answer = yield replace(mcp_session.post(endpoint, session, response), effect=Effect.ANSWER)
+        return self.read_reply(endpoint, task, answer)
+
+    def read_reply(self, endpoint: Endpoint, task: RemoteTask, reply: Reply) -> ReplyOutcome:
+        """Pure, as `read_submit`."""
+        return answers.read_reply(self.profile, endpoint, self._sessions.unpack(task.session), reply)
+
+    def hints(self, reply: Reply) -> tuple[Hint, ...]:
+        """`notifications/tasks/status`, unasked for, on any stream."""
+        return mcp_hints.read(reply)
 
     def fetch(self, endpoint: Endpoint, task: RemoteTask) -> Exchange[Observation]:
         """`tasks/result`, only for a task that is over: before that the server blocks, and some never answer."""

@@ -2,14 +2,34 @@
 
 from dataclasses import replace
 
+from . import mcp_question
 from .contract import (
-    Acknowledged,
     Answered,
-    Busy,
     Call,
-    CancelOutcome,
     Endpoint,
-    InputKey,
+    RemoteTask,
+    Reply,
+)
+from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
+from .mcp_answers import (
+    Malformed,
+    heard_effect,
+    heard_submit,
+    is_of_session,
+    member,
+    result_at_once,
+    status_unknown,
+    task_id,
+    text,
+    tool_result,
+    whole_ms,
+    word,
+)
+from .mcp_session import Session, heard_in
+from .outcomes import (
+    Acknowledged,
+    Busy,
+    CancelOutcome,
     NeedsInput,
     NoAccess,
     NoSuchVerb,
@@ -18,8 +38,7 @@ from .contract import (
     Over,
     Payload,
     Refused,
-    RemoteTask,
-    Reply,
+    ReplyOutcome,
     SessionGone,
     StillWorking,
     SubmitOutcome,
@@ -27,29 +46,8 @@ from .contract import (
     Terminal,
     Unclear,
 )
-from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
-from .mcp_answers import (
-    Malformed,
-    heard_effect,
-    heard_read,
-    heard_submit,
-    is_of_session,
-    member,
-    status_unknown,
-    task_id,
-    text,
-    tool_result,
-    whole_ms,
-    word,
-)
-from .mcp_session import Session
 from .profile import Profile
 from .strict_json import Json
-
-RELATED_TASK = "io.modelcontextprotocol/related-task"
-
-_UNREAD_QUESTION = InputKey("", "", b"{}")
-"""A task says that it waits for input, not for which: the question comes on the stream of `tasks/result`."""
 
 _TERMINALS = {terminal.value: terminal for terminal in Terminal}
 
@@ -71,44 +69,17 @@ def _result_of_submit(message: Message, result: dict[str, Json]) -> SubmitOutcom
     return result_at_once(message, result)
 
 
-def result_at_once(message: Message, result: dict[str, Json]) -> SubmitOutcome:
-    """The result of a plain call. A handle or a question in another version's shape must not pass for it."""
-    if result.get("resultType") not in (None, "complete") or "taskId" in result or "task" in result:
-        return Unclear("E_PROTOCOL_MIX", "an answer in the shape of another protocol version")
-    if "content" not in result and "structuredContent" not in result:
-        raise Malformed("the result is neither a task nor the result of a tool")
-    return tool_result(message, result)
-
-
 # -- poll --------------------------------------------------------------------------------------------------------------
 
 
 def read_poll(endpoint: Endpoint, task: RemoteTask, session: Session, reply: Reply) -> Observation:
     """The answer to `tasks/get`. Only a result that bears the task's own id says anything about the task."""
-    heard = _heard(endpoint, task, session, reply)
+    heard = heard_in(session, endpoint, task.request_id, reply)
     if not isinstance(heard, Message):
         return heard
     if heard.error is not None:
         return _error_of_read(heard.error)
     return _task(heard.result, task)
-
-
-def _heard(
-    endpoint: Endpoint, task: RemoteTask, session: Session, reply: Reply
-) -> Message | Busy | NoAccess | Refused | SessionGone:
-    """The response to a read. A session that is gone is not a task that is gone (SPEC section 7).
-
-    HTTP 404 speaks of the session only where one was named; else the address is wrong, or the server is being replaced.
-    """
-    if not isinstance(reply, Answered) or (reply.status == 404 and session.id is None):
-        return heard_read(endpoint, task.request_id, reply)
-    if reply.status == 404:
-        return SessionGone("HTTP 404")
-    heard = heard_read(endpoint, task.request_id, reply)
-    error = heard.error if isinstance(heard, Message) else None
-    if error is not None and is_of_session(reply.status, error.code):
-        return SessionGone(f"HTTP {reply.status}, error {error.code}: {error.message}")
-    return heard
 
 
 def _error_of_read(error: RpcError) -> Observation:
@@ -128,7 +99,7 @@ def _task(result: Json, task: RemoteTask) -> Observation:
     if status == "working":
         return StillWorking(status, *_times(result), message=said)
     if status == "input_required":
-        return NeedsInput(status, (_UNREAD_QUESTION,), *_times(result))
+        return NeedsInput(status, (), *_times(result))  # what it asks comes on the stream of `tasks/result`
     if isinstance(status, str) and status in _TERMINALS:
         return Over(_TERMINALS[status], status, None, message=said, created_at=word(result.get("createdAt")))
     return status_unknown(status)
@@ -145,6 +116,51 @@ def _not_this_task(result: Json, task: RemoteTask) -> Refused | None:
     return None
 
 
+# -- input -------------------------------------------------------------------------------------------------------------
+
+
+def read_question(
+    endpoint: Endpoint, task: RemoteTask, session: Session, told: NeedsInput, reply: Reply
+) -> Observation:
+    """What the stream of `tasks/result` brought, for a task that `tasks/get` has just `told` to be waiting.
+
+    No question (it was delivered before, or the task went on meanwhile) leaves what was told; so does a trouble of this
+    one read, unless it is one of all reads: another credential, a lost session, a server that wants quiet.
+    """
+    body = mcp_question.on_stream(task.task_id, reply)
+    if body:
+        return _asked(task, session, body, told)
+    heard = heard_in(session, endpoint, task.request_id, reply)
+    if isinstance(heard, NoAccess | SessionGone) or (isinstance(heard, Busy) and heard.closes_target):
+        return heard
+    return told
+
+
+def read_input(task: RemoteTask, session: Session, body: bytes) -> Observation:
+    """A kept question, read again."""
+    return _asked(task, session, body, NeedsInput("input_required", ()))
+
+
+def _asked(task: RemoteTask, session: Session, body: bytes, told: NeedsInput) -> Observation:
+    try:
+        return replace(told, keys=mcp_question.keys(session, task.task_id, body), body=body)
+    except Malformed as error:
+        return Refused("E_INPUT_MALFORMED", str(error))
+
+
+def read_reply(profile: Profile, endpoint: Endpoint, session: Session, reply: Reply) -> ReplyOutcome:
+    """The answer to our response: HTTP 202, whatever becomes of it (also for a second one, which is ignored)."""
+    if isinstance(reply, Answered) and reply.status == 202:
+        return Acknowledged()
+    heard = heard_effect(profile, endpoint, "", reply)
+    if isinstance(heard, Message):
+        code = "E_UNREADABLE_ANSWER" if heard.error is None else str(heard.error.code)
+        heard = Unclear(code, "an answer to an answer" if heard.error is None else heard.error.message)
+    if isinstance(heard, Unclear) and isinstance(heard_in(session, endpoint, "", reply), SessionGone):
+        return Unclear("E_SESSION_GONE", "the session that asked is gone, and no other can answer in its place")
+    return heard
+
+
 # -- fetch -------------------------------------------------------------------------------------------------------------
 
 
@@ -154,14 +170,14 @@ def read_fetch(endpoint: Endpoint, task: RemoteTask, session: Session, reply: Re
     It says no status word: the one that was read (`task.terminal`) stands. -32602 stays "not found" even for a failed
     task, whose own error it might be: the message alone would tell them apart.
     """
-    heard = _heard(endpoint, task, session, reply)
+    heard = heard_in(session, endpoint, task.request_id, reply)
     if not isinstance(heard, Message):
         return heard
     if heard.error is not None:
         return _error_of_fetch(heard, heard.error, task)
     if not isinstance(heard.result, dict):
         return Over(_terminal(task), _terminal(task).value, None)
-    related = member(heard.result, "_meta", RELATED_TASK)
+    related = member(heard.result, "_meta", mcp_question.RELATED_TASK)
     if related is not None and member(related, "taskId") != task.task_id:
         return Refused("E_TASK_ID_MISMATCH", "the result of another task")
     if heard.result.get("resultType") not in (None, "complete"):

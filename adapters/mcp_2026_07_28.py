@@ -5,29 +5,38 @@ becomes a task; it has no submission key, so a lost submit stays unknown unless 
 The key travels in `_meta` all the same. What answers mean is in `mcp_2026_07_28_answers.py`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import cast
 
 from . import mcp_2026_07_28_answers as answers
-from . import mcp_headers, strict_json
+from . import mcp_headers, mcp_hints, mcp_lookup, strict_json
 from .contract import (
     MAX_REQUESTS_PER_EXCHANGE,
     Call,
-    CancelOutcome,
     Effect,
     Endpoint,
     Exchange,
-    Negotiation,
-    Observation,
+    InputReply,
     RemoteTask,
     Reply,
     Request,
-    SubmitOutcome,
+    Search,
 )
 from .jsonrpc import JsonRpc, response_to
+from .mcp_answers import heard_read
 from .mcp_negotiation import CLIENT_INFO, CONTENT_HEADERS, SUBMISSION_KEY, Negotiator
+from .outcomes import (
+    CancelOutcome,
+    Hint,
+    LookupOutcome,
+    Negotiation,
+    Observation,
+    ReplyOutcome,
+    SubmitOutcome,
+)
 from .profile import BucketScope, Lookup, Profile, ReplyReplay
 from .strict_json import BadJson, Json
 
@@ -37,12 +46,16 @@ TASKS = "io.modelcontextprotocol/tasks"
 
 MAX_TOOL_PAGES = MAX_REQUESTS_PER_EXCHANGE - 1
 
-# Sent with every request. Elicitation is declared because a task that may ask is better than a tool that refuses;
-# sampling and roots are not, since no person answers them.
-_META: dict[str, Json] = {
+_META_PLAIN: dict[str, Json] = {
     "io.modelcontextprotocol/protocolVersion": VERSION,
-    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "extensions": {TASKS: {}}},
+    "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": CLIENT_INFO,
+}
+
+# Elicitation is declared because a task that may ask is better than a tool that refuses (an empty object means forms);
+# sampling and roots are not, since no person answers them.
+_META: dict[str, Json] = _META_PLAIN | {
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "extensions": {TASKS: {}}},
 }
 
 PROFILE = Profile(
@@ -95,7 +108,8 @@ class Mcp20260728:
     # -- submit --------------------------------------------------------------------------------------------------------
 
     def submit(self, endpoint: Endpoint, call: Call) -> Exchange[SubmitOutcome]:
-        """`tools/call`, the one request that has the effect. The digested arguments go out byte for byte."""
+        """`tools/call`, the one request that has the effect. The digested arguments go out byte for byte; a next leg
+        adds what was asked for before a task existed, and the state that came with the question."""
         call = replace(call, request_id=call.request_id or self._rpc.new_id())
         key: dict[str, Json] = {SUBMISSION_KEY: call.submission_key}
         params = {
@@ -103,6 +117,10 @@ class Mcp20260728:
             "arguments": call.arguments,
             "_meta": strict_json.dumps(_META | key),
         }
+        if call.replies:
+            params["inputResponses"] = _responses(call.replies)
+        if call.state is not None:
+            params["requestState"] = strict_json.dumps(call.state)
         request = self._post(
             endpoint,
             call.request_id,
@@ -119,12 +137,19 @@ class Mcp20260728:
         """Pure: kept evidence reads the same in another worker (with the `request_id` that was sent)."""
         return answers.read_submit(self.profile, endpoint, call, reply)
 
+    def lookup(self, endpoint: Endpoint, search: Search) -> Exchange[LookupOutcome]:
+        """The owner's lookup tool. It is offered neither tasks nor questions: it has to answer at once."""
+        request_id = self._rpc.new_id()
+        params = mcp_lookup.params(search) | {"_meta": strict_json.dumps(_META_PLAIN)}
+        reply = yield self._post(endpoint, request_id, "tools/call", params, name=search.lookup_tool)
+        return mcp_lookup.read(heard_read(endpoint, request_id, reply), makes_tasks=True)
+
     # -- poll, fetch, cancel -------------------------------------------------------------------------------------------
 
     def poll(self, endpoint: Endpoint, task: RemoteTask) -> Exchange[Observation]:
         """`tasks/get`: status and, when it is over, the result inline."""
         task = replace(task, request_id=self._rpc.new_id())
-        reply = yield self._task_post(endpoint, task, "tasks/get", None)
+        reply = yield self._task_post(endpoint, task, "tasks/get")
         return answers.read_poll(endpoint, task, reply)
 
     def fetch(self, endpoint: Endpoint, task: RemoteTask) -> Exchange[Observation]:
@@ -143,10 +168,41 @@ class Mcp20260728:
 
     def read_cancel(self, endpoint: Endpoint, task: RemoteTask, reply: Reply) -> CancelOutcome:
         """Pure, as `read_submit`."""
-        return answers.read_cancel(self.profile, endpoint, task, reply)
+        return answers.read_acknowledgement(self.profile, endpoint, task, reply)
 
-    def _task_post(self, endpoint: Endpoint, task: RemoteTask, method: str, effect: Effect | None) -> Request:
-        params = {"taskId": strict_json.dumps(task.task_id)}
+    # -- input ---------------------------------------------------------------------------------------------------------
+
+    def read_input(self, endpoint: Endpoint, task: RemoteTask, body: bytes) -> Observation:
+        """Pure. Without a task id: a question of the call itself, asked before there was a task."""
+        return answers.read_input(task, body)
+
+    def reply(self, endpoint: Endpoint, task: RemoteTask, reply: InputReply) -> Exchange[ReplyOutcome]:
+        """`tasks/update` with one key. Others may stay open; an answered one is ignored by the server."""
+        task = replace(task, request_id=task.request_id or self._rpc.new_id())
+        answer = yield self._task_post(
+            endpoint, task, "tasks/update", Effect.ANSWER, {"inputResponses": _responses((reply,))}
+        )
+        return self.read_reply(endpoint, task, answer)
+
+    def read_reply(self, endpoint: Endpoint, task: RemoteTask, reply: Reply) -> ReplyOutcome:
+        """Pure, as `read_submit`."""
+        return answers.read_acknowledgement(self.profile, endpoint, task, reply)
+
+    def hints(self, reply: Reply) -> tuple[Hint, ...]:
+        """`notifications/tasks`: only after a subscription, which is not made here; some servers send them anyway."""
+        return mcp_hints.read(reply)
+
+    # -- requests ------------------------------------------------------------------------------------------------------
+
+    def _task_post(
+        self,
+        endpoint: Endpoint,
+        task: RemoteTask,
+        method: str,
+        effect: Effect | None = None,
+        more: Mapping[str, bytes] = MappingProxyType({}),
+    ) -> Request:
+        params = {"taskId": strict_json.dumps(task.task_id), **more}
         # Mcp-Name = task id: intermediaries route on it to the instance that holds the task
         return self._post(endpoint, task.request_id, method, params, name=task.task_id, effect=effect)
 
@@ -178,6 +234,11 @@ class Mcp20260728:
             max_bytes=endpoint.max_response_bytes,
             until=response_to(request_id),
         )
+
+
+def _responses(replies: Iterable[InputReply]) -> bytes:
+    """`inputResponses`: key -> the answer to the question of that key, in the JSON that it was given in."""
+    return strict_json.splice({reply.key: reply.content for reply in replies})
 
 
 def _mirrored(call: Call) -> Iterable[tuple[str, str]]:

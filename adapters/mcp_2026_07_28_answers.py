@@ -1,32 +1,18 @@
 """MCP 2026-07-28 with tasks: what answers mean. Pure functions from a reply to an outcome; hostile bytes included."""
 
+from typing import cast
+
 from . import strict_json
 from .contract import (
-    Acknowledged,
     Answered,
-    Busy,
     Call,
-    CancelOutcome,
     Endpoint,
-    InputKey,
-    NeedsInput,
-    NoSuchVerb,
-    NotFound,
-    NotOffered,
-    Observation,
-    Over,
-    Payload,
-    Refused,
     RemoteTask,
     Reply,
-    StillWorking,
-    SubmitOutcome,
-    TaskStarted,
-    Terminal,
-    Unclear,
 )
-from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
+from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, NoResponse, RpcError, read
 from .mcp_answers import (
+    MAX_INPUT_KEYS,
     MAX_TASK_ID_CHARS,
     MAX_WORD_CHARS,
     Malformed,
@@ -43,11 +29,30 @@ from .mcp_answers import (
     whole_ms,
     word,
 )
+from .outcomes import (
+    Acknowledged,
+    Busy,
+    InputKey,
+    NeedsInput,
+    NoSuchVerb,
+    NotFound,
+    NotOffered,
+    Observation,
+    Over,
+    Payload,
+    Refused,
+    ReplyOutcome,
+    StillWorking,
+    SubmitOutcome,
+    TaskStarted,
+    Terminal,
+    Unclear,
+)
 from .profile import Profile
 from .strict_json import Json, is_storable
 
-MAX_STATE_CHARS = 256 * 1024
-MAX_INPUT_KEYS = 64
+MAX_STATE_BYTES = 64 * 1024
+"""Of a request state: kept with the operation and sent back with the next leg."""
 
 # -32020 headers, -32021 client capability, -32022 version: the server no longer speaks what was negotiated
 _NO_LONGER_SPOKEN = frozenset({METHOD_NOT_FOUND, -32020, -32021, -32022})
@@ -80,7 +85,7 @@ def _result_of_submit(message: Message, result: dict[str, Json]) -> SubmitOutcom
     if kind == "task":
         return TaskStarted(task_id(result), word(result.get("status")) or "", *_times(result))
     if kind == "input_required":
-        return NeedsInput("input_required", _input_keys(result), state=_request_state(result))
+        return _question_of_call(message, result)
     if kind not in (None, "complete"):
         said = word(kind) or "no text"
         return Unclear("E_RESULT_TYPE_UNKNOWN", f"the result is of a type that this version does not know: {said}")
@@ -92,11 +97,19 @@ def _result_of_submit(message: Message, result: dict[str, Json]) -> SubmitOutcom
     return tool_result(message, result)
 
 
+def _question_of_call(message: Message, result: dict[str, Json]) -> NeedsInput:
+    """Asked before a task exists (an `InputRequiredResult`). No question but a state: the next leg is due as it is."""
+    keys, state = _input_keys(result), _request_state(result)
+    if not keys and state is None:
+        raise Malformed("the call waits for input, and neither a question nor a state says how it goes on")
+    return NeedsInput("input_required", keys, state=state, body=message.body)
+
+
 def _request_state(result: dict[str, Json]) -> str | None:
     state = result.get("requestState")
     if state is None:
         return None
-    if not isinstance(state, str) or len(state) > MAX_STATE_CHARS or not is_storable(state):
+    if not isinstance(state, str) or not is_storable(state) or len(state.encode()) > MAX_STATE_BYTES:
         raise Malformed("the request state can't be carried back")
     return state
 
@@ -135,7 +148,7 @@ def _task_of_poll(message: Message, task: RemoteTask) -> Observation:
         return StillWorking(status, *_times(result), message=text(result.get("statusMessage")))
     if status == "input_required":
         try:
-            return NeedsInput(status, _input_keys(result), *_times(result))
+            return _question_of_task(message, result)
         except Malformed as error:
             return Refused("E_INPUT_MALFORMED", str(error))
     if status == "completed":
@@ -146,6 +159,11 @@ def _task_of_poll(message: Message, task: RemoteTask) -> Observation:
         said = text(result.get("statusMessage"))
         return Over(Terminal.CANCELLED, status, None, message=said, created_at=word(result.get("createdAt")))
     return status_unknown(status)
+
+
+def _question_of_task(message: Message, task: dict[str, Json]) -> NeedsInput:
+    keys = _input_keys(task)
+    return NeedsInput("input_required", keys, *_times(task), body=message.body if keys else b"")
 
 
 def _is_of_2025(result: dict[str, Json]) -> bool:
@@ -180,11 +198,26 @@ def _over_failed(message: Message, task: dict[str, Json]) -> Over:
     return Over(Terminal.FAILED, "failed", payload, message=said, created_at=word(task.get("createdAt")))
 
 
-# -- cancel ------------------------------------------------------------------------------------------------------------
+# -- input -------------------------------------------------------------------------------------------------------------
 
 
-def read_cancel(profile: Profile, endpoint: Endpoint, task: RemoteTask, reply: Reply) -> CancelOutcome:
-    """The answer to `tasks/cancel`. An acknowledgement is never an end in this version (SPEC section 5)."""
+def read_input(task: RemoteTask, body: bytes) -> Observation:
+    """A kept message, read again: a task's own, or that of the call which asked before a task existed."""
+    try:
+        message = read(Answered(200, body=body), "")
+        if message.error is None and not task.task_id and member(message.result, "resultType") == "input_required":
+            return _question_of_call(message, cast("dict[str, Json]", message.result))
+    except (NoResponse, Malformed) as error:
+        return Refused("E_INPUT_MALFORMED", str(error))
+    asked = _task_of_poll(message, task)
+    return asked if isinstance(asked, NeedsInput | Refused) else Refused("E_INPUT_MALFORMED", "no question is in there")
+
+
+# -- reply, cancel -----------------------------------------------------------------------------------------------------
+
+
+def read_acknowledgement(profile: Profile, endpoint: Endpoint, task: RemoteTask, reply: Reply) -> ReplyOutcome:
+    """The answer to `tasks/update` and to `tasks/cancel`: empty, and never an end in this version (SPEC section 5)."""
     heard = heard_effect(profile, endpoint, task.request_id, reply)
     if isinstance(heard, Unclear) and isinstance(reply, Answered) and reply.status in (404, 501):
         return NoSuchVerb(f"HTTP {reply.status}")

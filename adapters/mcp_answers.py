@@ -10,23 +10,25 @@ from typing import cast
 from .answers import retry_after_s, trouble, wants_credential
 from .contract import (
     Answered,
-    Busy,
     Endpoint,
-    NoAccess,
     NoAnswer,
+    Reply,
+    Sent,
+)
+from .jsonrpc import INVALID_REQUEST, Message, NoResponse, RpcError, read, read_cut
+from .outcomes import (
+    Busy,
+    NoAccess,
     NotProcessed,
     NotSent,
     Over,
     Payload,
     Refused,
     Rejected,
-    Reply,
-    Sent,
     SubmitOutcome,
     Terminal,
     Unclear,
 )
-from .jsonrpc import INVALID_REQUEST, Message, NoResponse, RpcError, read, read_cut
 from .profile import Profile
 from .strict_json import Json, is_storable, storable
 
@@ -34,6 +36,10 @@ MAX_WORD_CHARS = 64
 MAX_TEXT_CHARS = 1000
 MAX_TASK_ID_CHARS = 512
 MAX_SAFE_INTEGER = 2**53 - 1
+MAX_INPUT_KEYS = 64
+
+KEY_REUSED = "E_KEY_REUSED_DIFFERENT_REQUEST"
+"""The server knows the submission key with another request: our code, and its own `data.code`."""
 
 # -32000 and -32001: what TypeScript servers say under HTTP 400; -32600: Python's ("Session not found")
 SESSION_CODES = frozenset({-32000, -32001, INVALID_REQUEST})
@@ -61,7 +67,7 @@ def heard_submit(
     if not isinstance(heard, Message):
         return heard
     if heard.error is not None:
-        return _error_of_submit(profile, heard.error, cast("Answered | NoAnswer", reply))
+        return _error_of_submit(profile, heard.error, reply)
     if not isinstance(heard.result, dict):
         return Unclear("E_UNREADABLE_ANSWER", "the result is not an object")
     try:
@@ -70,8 +76,10 @@ def heard_submit(
         return Unclear("E_UNREADABLE_ANSWER", str(error))
 
 
-def _error_of_submit(profile: Profile, error: RpcError, reply: Answered | NoAnswer) -> SubmitOutcome:
+def _error_of_submit(profile: Profile, error: RpcError, reply: Reply) -> SubmitOutcome:
     """With sessions a code that the transport may have made for a lost session is no definite rejection."""
+    if member(error.data, "code") == KEY_REUSED:
+        return Unclear(KEY_REUSED, error.message)
     of_session = profile.sessions and isinstance(reply, Answered) and is_of_session(reply.status, error.code)
     if error.code in profile.definite_codes and not of_session:
         return Rejected(str(error.code), error.message)
@@ -93,8 +101,6 @@ def heard_effect(
         too_large = len(reply.body) >= endpoint.max_response_bytes
         unclear = Unclear("E_RESULT_TOO_LARGE" if too_large else "E_NO_ANSWER", reply.why)
         return read_cut(reply.body, request_id) or unclear
-    if not isinstance(reply, Answered):
-        return Unclear("E_NO_ANSWER", "an event where a whole answer was due")
     message, why = _read(reply, request_id)
     status, wait_s = reply.status, retry_after_s(reply.headers)
     if message is not None and message.error is None:
@@ -141,10 +147,22 @@ def heard_read(endpoint: Endpoint, request_id: str, reply: Reply) -> Message | B
     return message
 
 
-def tool_result(message: Message, result: dict[str, Json]) -> Over:
-    """The result of a tool that came as the response itself (`CallToolResult`); no payload when it holds nothing."""
+def result_at_once(message: Message, result: dict[str, Json], at: str = "/result") -> Over | Unclear:
+    """The result of a plain call. A handle or a question in another version's shape must not pass for it.
+
+    Raises Malformed.
+    """
+    if result.get("resultType") not in (None, "complete") or "taskId" in result or "task" in result:
+        return Unclear("E_PROTOCOL_MIX", "an answer in the shape of another protocol version")
+    if "content" not in result and "structuredContent" not in result:
+        raise Malformed("the result is neither a task nor the result of a tool")
+    return tool_result(message, result, at)
+
+
+def tool_result(message: Message, result: dict[str, Json], at: str = "/result") -> Over:
+    """A `CallToolResult` that stands in the message `at` a pointer; no payload when it holds nothing."""
     structured = result.get("structuredContent") is not None
-    pointer = "/result/structuredContent" if structured else "/result"
+    pointer = f"{at}/structuredContent" if structured else at
     payload = Payload(message.body, pointer) if structured or "content" in result else None
     return Over(Terminal.COMPLETED, "completed", payload, tool_error=says_error(result))
 

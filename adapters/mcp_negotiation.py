@@ -7,9 +7,20 @@ from typing import TypeAlias
 
 from . import strict_json
 from .answers import trouble
-from .contract import Answered, Busy, Exchange, Negotiated, NoAccess, NotOffered, Reply, Request
+from .contract import (
+    Answered,
+    Exchange,
+    Reply,
+    Request,
+)
 from .jsonrpc import INTERNAL_ERROR, NoResponse, read
 from .mcp_answers import items, word
+from .outcomes import (
+    Busy,
+    Negotiated,
+    NoAccess,
+    NotOffered,
+)
 from .strict_json import Json
 
 SUBMISSION_KEY = "dev.counterfoil/submission-key"

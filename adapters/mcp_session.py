@@ -23,14 +23,21 @@ from .contract import (
     Effect,
     Endpoint,
     Exchange,
-    Negotiated,
-    Negotiation,
-    NotOffered,
+    Reply,
     Request,
 )
-from .jsonrpc import JsonRpc, response_to
-from .mcp_answers import member, word
+from .jsonrpc import JsonRpc, Message, response_to
+from .mcp_answers import heard_read, is_of_session, member, word
 from .mcp_negotiation import CLIENT_INFO, CONTENT_HEADERS, SUBMISSION_KEY, Negotiator
+from .outcomes import (
+    Busy,
+    Negotiated,
+    Negotiation,
+    NoAccess,
+    NotOffered,
+    Refused,
+    SessionGone,
+)
 from .strict_json import BadJson, Json
 
 MAX_TOOL_PAGES = MAX_REQUESTS_PER_EXCHANGE - 3
@@ -203,3 +210,24 @@ def end(endpoint: Endpoint, session: Session) -> Exchange[None]:
     if session.id is not None:
         deadline_s = min(endpoint.deadline_s, END_DEADLINE_S)
         yield Request("DELETE", endpoint.url, session.headers(), deadline_s=deadline_s, max_bytes=END_MAX_BYTES)
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def heard_in(
+    session: Session, endpoint: Endpoint, request_id: str, reply: Reply
+) -> Message | Busy | NoAccess | Refused | SessionGone:
+    """The response to a read. A session that is gone is not a task that is gone (SPEC section 7).
+
+    HTTP 404 speaks of the session only where one was named; else the address is wrong, or the server is being replaced.
+    """
+    if not isinstance(reply, Answered) or (reply.status == 404 and session.id is None):
+        return heard_read(endpoint, request_id, reply)
+    if reply.status == 404:
+        return SessionGone("HTTP 404")
+    heard = heard_read(endpoint, request_id, reply)
+    error = heard.error if isinstance(heard, Message) else None
+    if error is not None and is_of_session(reply.status, error.code):
+        return SessionGone(f"HTTP {reply.status}, error {error.code}: {error.message}")
+    return heard

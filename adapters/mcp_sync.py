@@ -6,23 +6,29 @@ unknown for good. So it needs a bound (`Call.answer_by_s`) within which the tool
 
 from dataclasses import replace
 
-from . import mcp_session
+from . import mcp_lookup, mcp_session
 from .contract import (
     Call,
-    CancelOutcome,
     Endpoint,
     Exchange,
+    InputReply,
+    RemoteTask,
+    Reply,
+    Search,
+)
+from .jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, JsonRpc
+from .mcp_answers import heard_submit, member, result_at_once, word
+from .outcomes import (
+    CancelOutcome,
+    Hint,
+    LookupOutcome,
     Negotiation,
     NoSuchVerb,
     Observation,
     Refused,
-    RemoteTask,
-    Reply,
+    ReplyOutcome,
     SubmitOutcome,
 )
-from .jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, JsonRpc
-from .mcp_2025_11_25_answers import result_at_once
-from .mcp_answers import heard_submit, member, word
 from .profile import BucketScope, Lookup, Profile, ReplyReplay
 from .strict_json import Json
 
@@ -74,10 +80,33 @@ class McpSync:
         """Pure: kept evidence reads the same in another worker (with the `request_id` that was sent)."""
         return heard_submit(self.profile, endpoint, call.request_id, reply, result_at_once)
 
+    def lookup(self, endpoint: Endpoint, search: Search) -> Exchange[LookupOutcome]:
+        """The owner's lookup tool, in the session that submitted: a call that is over brings its result."""
+        session, request_id = self._sessions.unpack(search.session), self._rpc.new_id()
+        reply = yield mcp_session.ask(endpoint, session, request_id, "tools/call", mcp_lookup.params(search))
+        return mcp_lookup.read(mcp_session.heard_in(session, endpoint, request_id, reply), makes_tasks=False)
+
     def poll(self, endpoint: Endpoint, task: RemoteTask) -> Exchange[Observation]:
         """E_NO_TASKS, without a request."""
         yield from ()
         return Refused("E_NO_TASKS", _NO_TASKS)
+
+    def read_input(self, endpoint: Endpoint, task: RemoteTask, body: bytes) -> Observation:
+        """As `poll`."""
+        return Refused("E_NO_TASKS", _NO_TASKS)
+
+    def reply(self, endpoint: Endpoint, task: RemoteTask, reply: InputReply) -> Exchange[ReplyOutcome]:
+        """As `cancel`."""
+        yield from ()
+        return NoSuchVerb(_NO_TASKS)
+
+    def read_reply(self, endpoint: Endpoint, task: RemoteTask, reply: Reply) -> ReplyOutcome:
+        """As `cancel`."""
+        return NoSuchVerb(_NO_TASKS)
+
+    def hints(self, reply: Reply) -> tuple[Hint, ...]:
+        """None: there is no task to wake."""
+        return ()
 
     def fetch(self, endpoint: Endpoint, task: RemoteTask) -> Exchange[Observation]:
         """As `poll`."""

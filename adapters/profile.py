@@ -42,7 +42,8 @@ class Profile:
     was not run (operators may add a gateway's); `cancel_is_evidence`: the answer to a cancel is a terminal fact;
     `result_separate`: a completed task's result needs one more read; `settle_s`: how long after the last `send_by` a
     lookup's absence counts; `sessions`: tasks are bound to a session that has to be kept; `sync`: a call blocks
-    until it is over (it needs a published bound and runs in the lane `sync`).
+    until it is over (it needs a published bound and runs in the lane `sync`); `declares`: keys of the targets file in
+    which the operator says what nobody else can (none: the server is asked).
     """
 
     protocol: str
@@ -59,3 +60,4 @@ class Profile:
     bucket_scope: BucketScope
     sessions: bool = False
     sync: bool = False
+    declares: frozenset[str] = frozenset()

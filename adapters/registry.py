@@ -1,9 +1,13 @@
-"""Protocol name -> adapter. The one list of what this release speaks."""
+"""Protocol name -> adapter. The one list of what this release speaks; other packages may add to it (`plugins.py`)."""
 
 from collections.abc import Callable
 from difflib import get_close_matches
 
+from . import plugins
+from .a2a import A2a10
+from .aip151 import Aip151
 from .contract import Adapter
+from .http202 import Http202
 from .jsonrpc import JsonRpc, random_id
 from .mcp_2025_11_25 import Mcp20251125
 from .mcp_2026_07_28 import Mcp20260728
@@ -13,9 +17,15 @@ _FACTORIES: dict[str, Callable[[JsonRpc], Adapter]] = {
     "mcp-2026-07-28": Mcp20260728,
     "mcp-2025-11-25": Mcp20251125,
     "mcp-sync": McpSync,
+    "aip-151": lambda _: Aip151(),
+    "http-202": lambda _: Http202(),
+    "a2a-1.0": A2a10,
 }
 
 PROTOCOLS = tuple(_FACTORIES)
+
+MCP = tuple(name for name in PROTOCOLS if name.startswith("mcp-"))
+"""What a URL of which nothing else is known is tried with."""
 
 
 class UnknownProtocol(ValueError):
@@ -24,17 +34,21 @@ class UnknownProtocol(ValueError):
     code = "E_PROTOCOL_UNKNOWN"
 
 
+def known() -> tuple[str, ...]:
+    """Every protocol that a target of this process may name: ours, and those of other packages."""
+    return (*PROTOCOLS, *plugins.offered(PROTOCOLS))
+
+
 def adapter(protocol: str, new_id: Callable[[], str] = random_id) -> Adapter:
     """The adapter of one protocol version. `new_id` makes request ids (the simulator brings its own).
 
-    Raises UnknownProtocol.
+    Raises UnknownProtocol, BrokenAdapter (of another package).
     """
-    try:
-        factory = _FACTORIES[protocol]
-    except KeyError:
-        near = get_close_matches(protocol, PROTOCOLS, n=1, cutoff=0.3)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise UnknownProtocol(
-            f"No adapter for protocol {protocol!r}.{hint} There is: {', '.join(PROTOCOLS)}."
-        ) from None
-    return factory(JsonRpc(new_id))
+    others = plugins.offered(PROTOCOLS)
+    if protocol in _FACTORIES:
+        return _FACTORIES[protocol](JsonRpc(new_id))
+    if protocol in others:
+        return plugins.load(others[protocol], JsonRpc(new_id))
+    near = get_close_matches(protocol, known(), n=1, cutoff=0.3)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise UnknownProtocol(f"No adapter for protocol {protocol!r}.{hint} There is: {', '.join(known())}.")

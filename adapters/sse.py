@@ -3,8 +3,6 @@
 import re
 from collections.abc import Mapping
 
-from .contract import Event
-
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
@@ -19,7 +17,7 @@ class BadStream(ValueError):
 
 
 class SseParser:
-    """Feed chunks as they come; each call returns the events that became complete.
+    """Feed chunks as they come; each call returns the data of the events that became complete, exact bytes.
 
     Only events of the type `message` (named or by default) are returned, as MCP sends no others. Comments, ids, retry
     hints and unknown fields are skipped.
@@ -34,10 +32,10 @@ class SseParser:
         self._type = b""
         self._at_start = True
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[bytes]:
         """The events that end within `chunk`. Raises BadStream when one exceeds the cap."""
         self._buffer += chunk
-        events: list[Event] = []
+        events: list[bytes] = []
         taken = 0
         while (end := _LINE_END.search(self._buffer, max(taken, self._searched))) is not None:
             if end.group() == b"\r" and end.end() == len(self._buffer):
@@ -50,19 +48,19 @@ class SseParser:
         self._check(len(self._buffer))
         return events
 
-    def close(self) -> list[Event]:
+    def close(self) -> list[bytes]:
         """The stream is over: what stands without the blank line that should end it.
 
         The standard throws such an event away. Here it is handed out, because a JSON object with its last brace is
         whole, and dropping one would turn an answered submit into a person's case.
         """
-        events: list[Event] = []
+        events: list[bytes] = []
         self._line(bytes(self._buffer).rstrip(b"\r"), events)
         self._line(b"", events)
         self._buffer.clear()
         return events
 
-    def _line(self, line: bytes, events: list[Event]) -> None:
+    def _line(self, line: bytes, events: list[bytes]) -> None:
         if self._at_start:
             self._at_start = False
             line = line.removeprefix(b"\xef\xbb\xbf")
@@ -78,9 +76,9 @@ class SseParser:
         elif name == b"event":
             self._type = value
 
-    def _dispatch(self, events: list[Event]) -> None:
+    def _dispatch(self, events: list[bytes]) -> None:
         if self._data and self._type in (b"", b"message"):
-            events.append(Event(b"\n".join(self._data)))
+            events.append(b"\n".join(self._data))
         self._data, self._event_bytes, self._type = [], 0, b""
 
     def _check(self, pending_bytes: int) -> None:

@@ -19,7 +19,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import httpx
 
-from .contract import MAX_REQUESTS_PER_EXCHANGE, Answered, Exchange, NoAnswer, Read, Reply, Request, Sent
+from .contract import MAX_REQUESTS_PER_EXCHANGE, Answered, Exchange, NoAnswer, Reply, Request, Sent
 from .credentials import CredentialError, Credentials
 from .guard import AddressRefused, Guard
 from .sse import SseParser, is_stream
@@ -118,8 +118,6 @@ class HttpxTransport:
         """
         if (request.effect is None) != (before_first_byte is None):
             raise ValueError("an effect needs a hook that commits its intent; a read has none")
-        if request.read is not Read.BODY:
-            raise ValueError("this transport reads whole bodies")
         slots = self._read_slots if request.effect is None else self._effect_slots
         journey = _Journey(request, before_first_byte)
         if not await journey.take(slots):
@@ -277,18 +275,8 @@ class _Journey:
                 raise _SendByPassed(_TOO_LATE)
             yield body[start : start + WRITE_BYTES]
 
-    async def _let_end(self, chunks: AsyncIterator[bytes]) -> None:
-        """Most servers end the stream right after their answer: then the connection can be used again."""
-        if self.request.effect is None:
-            with contextlib.suppress(TimeoutError, httpx.HTTPError):  # the answer is here, whatever comes now
-                async with asyncio.timeout(STREAM_END_S):
-                    await anext(chunks, None)
-
     async def read(self, response: httpx.Response) -> None:
-        """Take the body into `self.body`, capped after decoding (a packed body may be 1,000 times its size).
-
-        An event stream is read until the request has what it came for.
-        """
+        """Take the body; an event stream until the request has what it came for."""
         self.status = response.status_code
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         unpack = _unpacker(self.headers.get("content-encoding", ""))
@@ -296,16 +284,30 @@ class _Journey:
         assert isinstance(response.stream, httpx.AsyncByteStream)
         chunks = aiter(response.stream)
         async for chunk in chunks:
-            room = self.request.max_bytes - len(self.body)
-            plain = chunk if unpack is None else _unpack(unpack, chunk, room + 1)
-            self.body += plain[:room]
-            if has_all(plain[:room]):
-                await self._let_end(chunks)
+            taken, fits = self._take(chunk, unpack)
+            if has_all(taken):
+                await self._let_end(chunks, unpack)
                 return
-            if len(plain) > room:
+            if not fits:
                 raise _BadBody(f"the answer is larger than {self.request.max_bytes} bytes")
         if unpack is not None and not unpack.eof:
             raise _BadBody("the packed body was cut")
+
+    def _take(self, chunk: bytes, unpack: "zlib._Decompress | None") -> tuple[bytes, bool]:
+        """Add what there is room for after decoding (a packed body may be 1,000 times its size); whether all fitted."""
+        room = self.request.max_bytes - len(self.body)
+        plain = chunk if unpack is None else _unpack(unpack, chunk, room + 1)
+        self.body += plain[:room]
+        return plain[:room], len(plain) <= room
+
+    async def _let_end(self, chunks: AsyncIterator[bytes], unpack: "zlib._Decompress | None") -> None:
+        """Most servers end the stream right after their answer: then the connection can be used again. What still
+        comes is kept: a second question that was sent with the first is never sent again."""
+        if self.request.effect is None:
+            with contextlib.suppress(TimeoutError, httpx.HTTPError, _BadBody):  # what we came for is here
+                async with asyncio.timeout(STREAM_END_S):
+                    async for chunk in chunks:
+                        self._take(chunk, unpack)
 
 
 async def _dial(
@@ -360,7 +362,7 @@ def _last_event(request: Request, headers: Mapping[str, str]) -> Callable[[bytes
     if until is None or not is_stream(headers):
         return lambda _: False
     parser = SseParser(request.max_bytes)  # what is fed to it is capped to the same: it can't overflow
-    return lambda chunk: any(until(event.data) for event in parser.feed(chunk))
+    return lambda chunk: any(until(data) for data in parser.feed(chunk))
 
 
 def _pool(tls: ssl.SSLContext, keep_alive: int) -> httpx.AsyncHTTPTransport:

@@ -9,17 +9,19 @@ from counterfoil.adapters import mcp_2026_07_28_answers as answers
 from counterfoil.adapters.contract import (
     Answered,
     Call,
-    CancelOutcome,
     Endpoint,
     Exchange,
-    Observation,
     RemoteTask,
     Reply,
     Request,
+)
+from counterfoil.adapters.mcp_2026_07_28 import PROFILE
+from counterfoil.adapters.outcomes import (
+    Observation,
+    ReplyOutcome,
     SubmitOutcome,
     TaskStarted,
 )
-from counterfoil.adapters.mcp_2026_07_28 import PROFILE
 
 T = TypeVar("T")
 
@@ -53,6 +55,12 @@ def failed(code: int, status: int = 200, **headers: str) -> Answered:
     return Answered(status, headers, said(error={"code": code, "message": "no"}))
 
 
+def key_reused(code: int) -> Answered:
+    """The server knows the submission key with another request."""
+    data = {"code": "E_KEY_REUSED_DIFFERENT_REQUEST"}
+    return Answered(200, {}, said(error={"code": code, "message": "no", "data": data}))
+
+
 def submit(reply: Reply) -> SubmitOutcome:
     return answers.read_submit(PROFILE, ENDPOINT, CALL, reply)
 
@@ -61,8 +69,8 @@ def poll(reply: Reply) -> Observation:
     return answers.read_poll(ENDPOINT, TASK, reply)
 
 
-def cancel(reply: Reply) -> CancelOutcome:
-    return answers.read_cancel(PROFILE, ENDPOINT, TASK, reply)
+def cancel(reply: Reply) -> ReplyOutcome:
+    return answers.read_acknowledgement(PROFILE, ENDPOINT, TASK, reply)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,15 @@
 """Answers of an MCP 2025-11-25 server with tasks, and how the adapter reads them."""
 
 from counterfoil.adapters import mcp_2025_11_25_answers as answers
-from counterfoil.adapters.contract import CancelOutcome, Observation, RemoteTask, Reply, SubmitOutcome, TaskStarted
+from counterfoil.adapters.contract import RemoteTask, Reply
 from counterfoil.adapters.mcp_2025_11_25 import PROFILE
 from counterfoil.adapters.mcp_session import Session
+from counterfoil.adapters.outcomes import (
+    CancelOutcome,
+    Observation,
+    SubmitOutcome,
+    TaskStarted,
+)
 
 from .kit_mcp import CALL, ENDPOINT, TASK
 

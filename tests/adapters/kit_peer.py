@@ -16,14 +16,13 @@ from counterfoil.adapters.contract import (
     Call,
     Endpoint,
     Exchange,
-    Observation,
     RemoteTask,
     Reply,
     Request,
-    TaskStarted,
 )
 from counterfoil.adapters.credentials import Credentials
 from counterfoil.adapters.guard import Guard
+from counterfoil.adapters.outcomes import Hint, Observation, TaskStarted
 from counterfoil.adapters.wire import HttpxTransport, run
 
 from .kit import free_port
@@ -63,6 +62,7 @@ class Peer:
         self.adapter = adapter
         self.endpoint = endpoint
         self.intents = 0
+        self.hints: list[Hint] = []
         self._transport = transport
 
     async def _commit_intent(self) -> float:
@@ -71,7 +71,9 @@ class Peer:
 
     async def _send(self, request: Request) -> Reply:
         hook = None if request.effect is None else self._commit_intent
-        return await self._transport.send(request, before_first_byte=hook)
+        reply = await self._transport.send(request, before_first_byte=hook)
+        self.hints += self.adapter.hints(reply)
+        return reply
 
     def run(self, exchange: Exchange[T]) -> Awaitable[T]:
         return run(exchange, self._send)

@@ -1,6 +1,7 @@
 """A real server that is not ours and knows no tasks: the official SDK, on loopback. Run as `sync_server.py PORT`."""
 
 import sys
+from typing import Any
 
 import anyio
 from mcp.server.mcpserver import Context, MCPServer
@@ -26,6 +27,14 @@ async def slow(seconds: float, context: Context) -> str:
     await context.report_progress(0.5)
     await anyio.sleep(seconds)
     return "done"
+
+
+@server.tool()
+def counterfoil_lookup(submission_key: str, tool: str, attempt: int) -> dict[str, Any]:
+    """The lookup contract, answered from a book of one."""
+    if submission_key != "over":
+        return {"found": False, "authoritative": True}
+    return {"found": True, "result": {"content": [], "structuredContent": {"sum": 3}, "isError": False}}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """A small MCP 2025-11-25 server with tasks that the test steers: nothing ends before the test says so.
 
 Its manners are those of real servers: tasks belong to their session, an unknown session is HTTP 404 (or, as TypeScript
-servers do, 400 with -32000), a tool call is answered on a stream that stays open, a cancelled task's work runs on.
+servers do, 400 with -32000), a tool call is answered on a stream that stays open, a cancelled task's work runs on, a
+question is sent once and only on the stream of `tasks/result`, any answer to it is HTTP 202 and the first one counts.
 """
 
 import itertools
@@ -13,6 +14,7 @@ from typing import Any
 from .conftest import Connection
 
 TASKS = {"tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}}
+RELATED = "io.modelcontextprotocol/related-task"
 TERMINAL = ("completed", "failed", "cancelled")
 
 Answer = dict[str, Any]
@@ -28,6 +30,8 @@ class Task:
     key: str
     status: str = "working"
     result: Answer = field(default_factory=dict)
+    unsent: list[Answer] = field(default_factory=list)
+    answers: dict[Any, Answer] = field(default_factory=dict)
 
     def shown(self) -> Answer:
         times = {"createdAt": "2026-11-29T10:00:00Z", "lastUpdatedAt": "2026-11-29T10:00:00Z"}
@@ -51,6 +55,13 @@ class TasksServer:
         if self.started[-1].status not in TERMINAL:
             self.started[-1].status, self.started[-1].result = status, answer
 
+    def ask(self, *ids: Any, message: str = "Which?") -> None:
+        """The last operation asks a person: one question an id."""
+        task = self.started[-1]
+        task.status = "input_required"
+        params = {"message": message, "requestedSchema": {"type": "object"}, "_meta": {RELATED: {"taskId": task.id}}}
+        task.unsent += [{"id": id_, "method": "elicitation/create", "params": params} for id_ in ids]
+
     async def serve(self, connection: Connection) -> None:
         while request := await connection.request():
             head, _, body = request.partition(b"\r\n\r\n")
@@ -62,11 +73,11 @@ class TasksServer:
                 await connection.answer(b"", "200 OK" if known is not None else "404 Not Found")
                 continue
             message = json.loads(body)
-            self.asked[message["method"]] += 1
+            self.asked[message.get("method", "response")] += 1
             await self._answer(connection, message, headers)
 
     async def _answer(self, connection: Connection, message: Answer, headers: dict[str, str]) -> None:
-        if message["method"] == "initialize":
+        if message.get("method") == "initialize":
             session = f"session-{next(self._numbers)}"
             self.sessions[session] = {}
             hello = {"protocolVersion": "2025-11-25", "capabilities": self.capabilities}
@@ -79,8 +90,16 @@ class TasksServer:
             await connection.answer(json.dumps(gone).encode(), status, "Content-Type: application/json\r\n")
         elif "id" not in message:
             await connection.answer(b"", "202 Accepted")
+        elif "method" not in message:
+            self._take(tasks, message)
+            await connection.answer(b"", "202 Accepted")
+        elif message["method"] == "tools/call" and message["params"]["name"] == "counterfoil_lookup":
+            found = self._look_up(message["params"]["arguments"])
+            await self._say(connection, message, {"result": {"content": [], "structuredContent": found}})
         elif message["method"] == "tools/call":
             await self._stream(connection, message, self._call(tasks, message["params"]))
+        elif message["method"] == "tasks/result" and self._waits(tasks, message["params"]["taskId"]):
+            await self._ask(connection, tasks[message["params"]["taskId"]])
         else:
             await self._say(connection, message, self._about(tasks, message["method"], message["params"]))
 
@@ -101,6 +120,32 @@ class TasksServer:
         if self.stream_stays_open:
             await connection.rest()
         connection.writer.close()
+
+    async def _ask(self, connection: Connection, task: Task) -> None:
+        """What was not sent yet, after a status and somebody else's question; then nothing until the client leaves."""
+        status = {"method": "notifications/tasks/status", "params": task.shown()}
+        foreign = {"id": 99, "method": "elicitation/create", "params": {"message": "Whose?"}}
+        events, task.unsent = [status, foreign, *task.unsent], []
+        await connection.say(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        for event in events:
+            await connection.say(b"data: " + json.dumps({"jsonrpc": "2.0"} | event).encode() + b"\n\n")
+        await connection.rest()
+
+    def _waits(self, tasks: dict[str, Task], task_id: str) -> bool:
+        return task_id in tasks and tasks[task_id].status == "input_required"
+
+    def _take(self, tasks: dict[str, Task], response: Answer) -> None:
+        """The first answer counts; whose question it was is told by its task."""
+        task = tasks[response["result"]["_meta"][RELATED]["taskId"]]
+        if task.status == "input_required":
+            task.answers[response["id"]] = response["result"]
+            task.status = "working"
+
+    def _look_up(self, arguments: Answer) -> Answer:
+        for task in self.started:
+            if task.key == arguments["submission_key"]:
+                return {"found": True, "taskId": task.id, "status": task.status, "ttlMs": 300000}
+        return {"found": False, "authoritative": True}
 
     def _call(self, tasks: dict[str, Task], params: Answer) -> Answer:
         if "task" not in params or params["name"] != "generate":

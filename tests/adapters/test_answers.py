@@ -1,7 +1,13 @@
 import pytest
 
 from counterfoil.adapters.answers import MAX_RETRY_AFTER_S, retry_after_s, trouble, wants_credential
-from counterfoil.adapters.contract import Answered, Busy, Ended, NoAccess, NoAnswer, Reply, Sent
+from counterfoil.adapters.contract import (
+    Answered,
+    NoAnswer,
+    Reply,
+    Sent,
+)
+from counterfoil.adapters.outcomes import Busy, NoAccess
 
 DATE = "Sun, 29 Nov 2026 10:00:00 GMT"
 
@@ -39,7 +45,6 @@ def test_a_bare_403_is_no_challenge() -> None:
     [
         (NoAnswer(Sent.NO, "refused"), Busy("E_NO_CONNECTION")),
         (NoAnswer(Sent.MAYBE, "reset"), Busy("E_NO_ANSWER")),
-        (Ended(clean=True), Busy("E_NO_ANSWER")),
         (Answered(401), NoAccess("HTTP 401: the server wants another credential")),
         (Answered(429, {"retry-after": "7"}), Busy("HTTP 429", 7.0, closes_target=True)),
         (Answered(503, {"retry-after": "7"}), Busy("HTTP 503", 7.0, closes_target=True)),

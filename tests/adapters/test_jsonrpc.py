@@ -28,6 +28,12 @@ def test_a_notification_has_no_id() -> None:
     assert json.loads(JsonRpc.notification("notifications/initialized")) == expected
 
 
+@pytest.mark.parametrize("request_id", [b'"srv-1"', b"0", b"1.0"])
+def test_a_response_hands_the_servers_id_back_as_it_came(request_id: bytes) -> None:
+    body = JsonRpc.response(request_id, b'{"n": 1.50}')
+    assert body == b'{"id":' + request_id + b',"jsonrpc":"2.0","result":{"n": 1.50}}'
+
+
 @pytest.mark.parametrize(
     ("data", "expected"),
     [

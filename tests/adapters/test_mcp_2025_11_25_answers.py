@@ -5,15 +5,17 @@ from collections.abc import Mapping
 import pytest
 
 from counterfoil.adapters.contract import (
-    Acknowledged,
     Answered,
+    NoAnswer,
+    Reply,
+    Sent,
+)
+from counterfoil.adapters.outcomes import (
+    Acknowledged,
     Busy,
     CancelOutcome,
-    Ended,
-    InputKey,
     NeedsInput,
     NoAccess,
-    NoAnswer,
     NoSuchVerb,
     NotFound,
     NotProcessed,
@@ -22,8 +24,6 @@ from counterfoil.adapters.contract import (
     Over,
     Refused,
     Rejected,
-    Reply,
-    Sent,
     SessionGone,
     StillWorking,
     SubmitOutcome,
@@ -32,7 +32,7 @@ from counterfoil.adapters.contract import (
 )
 from counterfoil.adapters.strict_json import loads, resolve
 
-from .kit_mcp import SSE, failed, ok, said
+from .kit_mcp import SSE, failed, key_reused, ok, said
 from .kit_mcp_2025 import CREATED, RELATED, STARTED, STATELESS, TASK_2025, cancel, fetch, poll, submit
 
 # what transports say of a session that they don't know; the id is null or the server's own
@@ -68,10 +68,11 @@ def test_a_clear_answer_to_a_submit_is_taken_at_its_word(reply: Reply, expected:
         (NoAnswer(Sent.MAYBE, "reset"), "E_NO_ANSWER"),
         (NoAnswer(Sent.MAYBE, "cut", said(result=CREATED)[:-9]), "E_NO_ANSWER"),
         (NoAnswer(Sent.MAYBE, "larger", b"x" * 2000), "E_RESULT_TOO_LARGE"),
-        (Ended(clean=True), "E_NO_ANSWER"),
         (failed(-32602), "-32602"),
         (failed(-32603), "-32603"),
         (failed(-32001), "-32001"),
+        (key_reused(-32602), "E_KEY_REUSED_DIFFERENT_REQUEST"),
+        (key_reused(-32600), "E_KEY_REUSED_DIFFERENT_REQUEST"),
         (failed(-32000), "-32000"),
         # the session, not the request
         (Answered(404, {}, b'{"error":"Session not found"}'), "HTTP 404"),
@@ -147,7 +148,7 @@ def test_a_server_that_ignored_the_task_has_given_the_result(
         (ok(taskId="t-1", status="working", ttl=1e30, pollInterval=-1), StillWorking("working", None, 2**53 - 1, None)),
         (
             ok(**TASK_2025 | {"status": "input_required"}),
-            NeedsInput("input_required", (InputKey("", "", b"{}"),), "2026-11-29T10:00:00Z", 3600000, 2000),
+            NeedsInput("input_required", (), "2026-11-29T10:00:00Z", 3600000, 2000),
         ),
         (
             ok(**TASK_2025 | {"status": "completed"}),

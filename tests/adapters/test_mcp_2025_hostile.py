@@ -7,26 +7,28 @@ from hypothesis import strategies as st
 
 from counterfoil.adapters.contract import (
     MAX_REQUESTS_PER_EXCHANGE,
-    Acknowledged,
     Answered,
     Call,
-    CancelOutcome,
-    Negotiation,
     NoAnswer,
-    NotProcessed,
-    NotSent,
-    Observation,
-    Over,
     Reply,
     Sent,
-    SubmitOutcome,
-    TaskStarted,
-    Terminal,
 )
 from counterfoil.adapters.jsonrpc import JsonRpc
 from counterfoil.adapters.mcp_2025_11_25 import Mcp20251125
 from counterfoil.adapters.mcp_session import Session
 from counterfoil.adapters.mcp_sync import McpSync
+from counterfoil.adapters.outcomes import (
+    Acknowledged,
+    CancelOutcome,
+    Negotiation,
+    NotProcessed,
+    NotSent,
+    Observation,
+    Over,
+    SubmitOutcome,
+    TaskStarted,
+    Terminal,
+)
 from counterfoil.adapters.strict_json import is_storable, loads, resolve
 
 from .hostile import REPLIES, RESULTS, VALUES, texts_of

@@ -5,26 +5,28 @@ import pytest
 
 from counterfoil.adapters.contract import (
     MAX_REQUESTS_PER_EXCHANGE,
-    Acknowledged,
     Answered,
-    Busy,
     Call,
     Effect,
     Endpoint,
-    Negotiated,
-    NoAccess,
     NoAnswer,
-    NotOffered,
-    Over,
     RemoteTask,
     Reply,
     Sent,
+)
+from counterfoil.adapters.jsonrpc import JsonRpc
+from counterfoil.adapters.mcp_2026_07_28 import Mcp20260728
+from counterfoil.adapters.outcomes import (
+    Acknowledged,
+    Busy,
+    Negotiated,
+    NoAccess,
+    NotOffered,
+    Over,
     StillWorking,
     TaskStarted,
     Terminal,
 )
-from counterfoil.adapters.jsonrpc import JsonRpc
-from counterfoil.adapters.mcp_2026_07_28 import Mcp20260728
 
 from .kit_mcp import error, play
 

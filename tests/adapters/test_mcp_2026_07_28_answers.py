@@ -6,16 +6,20 @@ import pytest
 
 from counterfoil.adapters import mcp_2026_07_28_answers as answers
 from counterfoil.adapters.contract import (
-    Acknowledged,
     Answered,
+    Endpoint,
+    NoAnswer,
+    Reply,
+    Sent,
+)
+from counterfoil.adapters.mcp_2026_07_28 import PROFILE
+from counterfoil.adapters.outcomes import (
+    Acknowledged,
     Busy,
     CancelOutcome,
-    Ended,
-    Endpoint,
     InputKey,
     NeedsInput,
     NoAccess,
-    NoAnswer,
     NoSuchVerb,
     NotFound,
     NotProcessed,
@@ -24,17 +28,14 @@ from counterfoil.adapters.contract import (
     Over,
     Refused,
     Rejected,
-    Reply,
-    Sent,
     StillWorking,
     SubmitOutcome,
     Terminal,
     Unclear,
 )
-from counterfoil.adapters.mcp_2026_07_28 import PROFILE
 from counterfoil.adapters.strict_json import loads, resolve
 
-from .kit_mcp import CALL, ENDPOINT, SSE, STARTED, TASK_RESULT, cancel, failed, ok, poll, said, submit
+from .kit_mcp import CALL, ENDPOINT, SSE, STARTED, TASK_RESULT, cancel, failed, key_reused, ok, poll, said, submit
 
 # -- submit ------------------------------------------------------------------------------------------------------------
 
@@ -67,12 +68,13 @@ def test_a_clear_answer_to_a_submit_is_taken_at_its_word(reply: Reply, expected:
         (NoAnswer(Sent.MAYBE, "reset"), "E_NO_ANSWER"),
         (NoAnswer(Sent.MAYBE, "cut", said(result=TASK_RESULT)[:-9]), "E_NO_ANSWER"),
         (NoAnswer(Sent.MAYBE, "larger", b"x" * 2000), "E_RESULT_TOO_LARGE"),
-        (Ended(clean=True), "E_NO_ANSWER"),
         (failed(-32602), "-32602"),
         (failed(-32602, 400), "-32602"),
         (failed(-32603), "-32603"),
         (failed(-32003, 400), "-32003"),
         (failed(-32001), "-32001"),
+        (key_reused(-32602), "E_KEY_REUSED_DIFFERENT_REQUEST"),
+        (key_reused(-32600), "E_KEY_REUSED_DIFFERENT_REQUEST"),
         (failed(-32600, 500), "HTTP 500"),
         (Answered(429, {}, b""), "HTTP 429"),
         (Answered(408, {}, b""), "HTTP 408"),
@@ -132,15 +134,16 @@ def test_a_result_at_once_is_over(result: Mapping[str, object], pointer: str | N
 
 def test_input_before_a_task_exists_carries_the_state_back() -> None:
     question = {"method": "elicitation/create", "params": {"message": "Which?", "requestedSchema": {"type": "object"}}}
-    outcome = submit(
-        ok(resultType="input_required", inputRequests={"b": question, "a": question}, requestState="opaque")
-    )
+    reply = ok(resultType="input_required", inputRequests={"b": question, "a": question}, requestState="opaque")
     params = b'{"message":"Which?","requestedSchema":{"type":"object"}}'
     keys = (InputKey("a", "elicitation/create", params), InputKey("b", "elicitation/create", params))
-    assert outcome == NeedsInput("input_required", keys, state="opaque")
-    assert submit(ok(resultType="input_required", requestState="wait")) == NeedsInput(
-        "input_required", (), state="wait"
-    )
+    assert submit(reply) == NeedsInput("input_required", keys, state="opaque", body=reply.body)
+
+
+def test_a_state_without_a_question_goes_on_as_it_is_and_neither_of_them_says_nothing() -> None:
+    reply = ok(resultType="input_required", requestState="wait")
+    assert submit(reply) == NeedsInput("input_required", (), state="wait", body=reply.body)
+    assert isinstance(submit(ok(resultType="input_required", inputRequests={})), Unclear)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +151,8 @@ def test_input_before_a_task_exists_carries_the_state_back() -> None:
     [
         {"requestState": 7},
         {"requestState": "a\x00"},
+        {"requestState": "a" * (64 * 1024 + 1)},
+        {"requestState": "\u20ac" * (64 * 1024 // 3 + 1)},
         {"inputRequests": []},
         {"inputRequests": {"k": 1}},
         {"inputRequests": {"k": {"method": 1}}},

@@ -10,14 +10,10 @@ import pytest
 from counterfoil.adapters.contract import (
     MAX_REQUESTS_PER_EXCHANGE,
     Answered,
-    Busy,
     Call,
     Effect,
     Endpoint,
-    Negotiated,
-    NoAccess,
     NoAnswer,
-    NotOffered,
     RemoteTask,
     Reply,
     Request,
@@ -27,6 +23,12 @@ from counterfoil.adapters.jsonrpc import JsonRpc
 from counterfoil.adapters.mcp_2025_11_25 import Mcp20251125
 from counterfoil.adapters.mcp_session import Session
 from counterfoil.adapters.mcp_sync import McpSync
+from counterfoil.adapters.outcomes import (
+    Busy,
+    Negotiated,
+    NoAccess,
+    NotOffered,
+)
 
 from .kit_mcp import Says, error, play
 

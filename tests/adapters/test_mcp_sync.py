@@ -4,24 +4,27 @@ import pytest
 
 from counterfoil.adapters.contract import (
     Answered,
+    InputReply,
     NoAnswer,
+    RemoteTask,
+    Reply,
+    Sent,
+)
+from counterfoil.adapters.jsonrpc import JsonRpc
+from counterfoil.adapters.mcp_sync import McpSync
+from counterfoil.adapters.outcomes import (
     NoSuchVerb,
     NotProcessed,
     NotSent,
     Over,
     Refused,
     Rejected,
-    RemoteTask,
-    Reply,
-    Sent,
     SubmitOutcome,
     Terminal,
     Unclear,
 )
-from counterfoil.adapters.jsonrpc import JsonRpc
-from counterfoil.adapters.mcp_sync import McpSync
 
-from .kit_mcp import CALL, ENDPOINT, SSE, failed, ok, play, said
+from .kit_mcp import CALL, ENDPOINT, SSE, failed, key_reused, ok, play, said
 from .kit_mcp_2025 import CREATED, TASK_2025
 
 SYNC = McpSync(JsonRpc())
@@ -70,6 +73,7 @@ def test_what_certainly_did_not_run_is_said_so(reply: Reply, expected: SubmitOut
         (NoAnswer(Sent.MAYBE, "the deadline passed"), "E_NO_ANSWER"),
         (NoAnswer(Sent.MAYBE, "cut", said(result={"content": []})[:-3]), "E_NO_ANSWER"),
         (failed(-32602), "-32602"),
+        (key_reused(-32602), "E_KEY_REUSED_DIFFERENT_REQUEST"),
         (failed(-32603), "-32603"),
         (failed(-32600, 404), "-32600"),
         (Answered(404, {}, b"Session not found"), "HTTP 404"),
@@ -94,5 +98,11 @@ def test_there_is_no_task_to_read_or_to_cancel_and_nothing_is_sent() -> None:
     assert play(SYNC.fetch(ENDPOINT, TASK), []) == (refused, [])
     assert play(SYNC.cancel(ENDPOINT, TASK), []) == (NoSuchVerb(refused.why), [])
     assert SYNC.read_cancel(ENDPOINT, TASK, Answered(200)) == NoSuchVerb(refused.why)
+    assert play(SYNC.reply(ENDPOINT, TASK, InputReply("k", "elicitation/create", b"{}")), []) == (
+        NoSuchVerb(refused.why),
+        [],
+    )
+    assert SYNC.read_reply(ENDPOINT, TASK, Answered(202)) == NoSuchVerb(refused.why)
+    assert SYNC.read_input(ENDPOINT, TASK, b"{}") == refused
     assert SYNC.profile.sync
     assert not SYNC.profile.can_cancel

@@ -2,16 +2,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterfoil.adapters.contract import Event
 from counterfoil.adapters.sse import BadStream, SseParser
 
 
 def events(*chunks: bytes, max_event_bytes: int = 1000) -> list[bytes]:
     parser = SseParser(max_event_bytes)
-    found: list[Event] = []
+    found: list[bytes] = []
     for chunk in chunks:
         found += parser.feed(chunk)
-    return [event.data for event in found + parser.close()]
+    return found + parser.close()
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])

@@ -1,14 +1,16 @@
 """mcp-sync and the wire against a server that is not ours (the official SDK without tasks), over real sockets."""
 
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from counterfoil.adapters import registry
-from counterfoil.adapters.contract import (
-    Call,
-    Endpoint,
+from counterfoil.adapters.contract import Call, Endpoint, Search
+from counterfoil.adapters.outcomes import (
+    Absent,
+    FoundOver,
     Negotiated,
     NotOffered,
     Over,
@@ -116,5 +118,19 @@ def test_a_server_without_tasks_is_told_apart_and_the_way_out_is_named(endpoint:
         refusal = await peer.run(registry.adapter("mcp-2025-11-25").negotiate(endpoint, "add"))
         assert isinstance(refusal, NotOffered)
         assert "`protocol: mcp-sync`" in refusal.why
+
+    talk(endpoint, conversation)
+
+
+def test_a_lost_call_that_is_over_is_found_with_its_result(endpoint: Endpoint) -> None:
+    async def conversation(peer: Peer) -> None:
+        search = Search("add", "over", 1, "counterfoil_lookup", await session_of(peer))
+        found = await peer.run(ADAPTER.lookup(endpoint, search))
+        assert isinstance(found, FoundOver)
+        assert value_of(found.over) == {"sum": 3}
+        assert await peer.run(ADAPTER.lookup(endpoint, replace(search, submission_key="x"))) == Absent(True)
+        missing = await peer.run(ADAPTER.lookup(endpoint, replace(search, lookup_tool="no_such_tool")))
+        assert missing == Unclear("E_LOOKUP_FAILED", "Unknown tool: no_such_tool")
+        assert peer.intents == 0
 
     talk(endpoint, conversation)

@@ -4,18 +4,27 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from counterfoil.adapters import registry
 from counterfoil.adapters.contract import (
-    Acknowledged,
     Endpoint,
+    InputReply,
+    RemoteTask,
+    Search,
+)
+from counterfoil.adapters.outcomes import (
+    Absent,
+    Acknowledged,
+    Found,
+    Hint,
+    NeedsInput,
     Negotiated,
     NotFound,
     NotOffered,
     Over,
-    RemoteTask,
     SessionGone,
     StillWorking,
     Terminal,
@@ -146,6 +155,110 @@ def test_a_lost_session_is_told_from_a_lost_task(serve_raw: ServeRaw, typescript
             assert isinstance(await peer.run(ADAPTER.fetch(endpoint, task)), SessionGone)
             assert isinstance(await peer.run(ADAPTER.cancel(endpoint, task)), Unclear)
             assert isinstance(await peer.submit("generate", session=session), Unclear)
+        assert len(server.started) == 1
+
+    asyncio.run(main())
+
+
+def answer(asked: NeedsInput, word: str) -> InputReply:
+    [key] = asked.keys
+    content = b'{"action":"accept","content":{"word":"%s"}}' % word.encode()
+    return InputReply(key.key, key.method, content, key.reply_to)
+
+
+def test_a_question_is_read_by_one_worker_and_answered_by_another(serve_raw: ServeRaw) -> None:
+    """The stream that brought the question is closed, and the worker that read it is gone: nobody holds anything."""
+
+    async def main() -> None:
+        server = TasksServer()
+        async with serving(serve_raw, server) as endpoint:
+            async with worker(ADAPTER, endpoint) as first:
+                task = await first.task("generate", session=await session_of(first))
+                server.ask(0)
+                asked = await first.run(ADAPTER.poll(endpoint, task))
+                assert isinstance(asked, NeedsInput)
+                assert first.hints == [Hint(task.task_id, "input_required")]
+            async with worker(ADAPTER, endpoint) as second:
+                kept = ADAPTER.read_input(endpoint, task, asked.body)
+                assert isinstance(kept, NeedsInput)
+                assert kept.keys == asked.keys
+                for word in ("first", "second"):  # the second is taken as politely, and ignored
+                    reply = await second.run(ADAPTER.reply(endpoint, task, answer(kept, word)))
+                    assert reply == Acknowledged()
+                assert second.intents == 2
+                assert isinstance(await second.run(ADAPTER.poll(endpoint, task)), StillWorking)
+        assert server.started[-1].answers[0]["content"] == {"word": "first"}
+        assert server.asked["tasks/result"] == 1
+
+    asyncio.run(main())
+
+
+def test_two_questions_at_once_are_both_read(serve_raw: ServeRaw) -> None:
+    async def main() -> None:
+        server = TasksServer()
+        async with serving(serve_raw, server) as endpoint, worker(ADAPTER, endpoint) as peer:
+            task = await peer.task("generate", session=await session_of(peer))
+            server.ask(0, "one")
+            asked = await peer.run(ADAPTER.poll(endpoint, task))
+            assert isinstance(asked, NeedsInput)
+            assert [key.reply_to for key in asked.keys] == ["0", '"one"']
+
+    asyncio.run(main())
+
+
+def test_a_question_that_was_read_before_is_not_waited_for_beyond_a_moment(serve_raw: ServeRaw) -> None:
+    """It was sent to a worker that died with it: only a cancel ends that task, and no read may hang on it."""
+
+    async def main() -> None:
+        server = TasksServer()
+        async with serving(serve_raw, server) as endpoint, worker(ADAPTER, endpoint) as peer:
+            task = await peer.task("generate", session=await session_of(peer))
+            server.ask(0)
+            assert isinstance(await peer.run(ADAPTER.poll(endpoint, task)), NeedsInput)
+            impatient = replace(endpoint, deadline_s=0.3)  # real time passes: the server never speaks again
+            lost = await peer.run(ADAPTER.poll(impatient, task))
+            assert isinstance(lost, NeedsInput)
+            assert lost.keys == ()
+            known = await peer.run(ADAPTER.poll(endpoint, replace(task, reads_question=False)))
+            assert known == lost
+            assert isinstance(await peer.run(ADAPTER.cancel(endpoint, task)), Acknowledged)
+        assert server.asked["tasks/result"] == 2
+
+    asyncio.run(main())
+
+
+def test_a_reply_to_a_lost_session_is_not_taken(serve_raw: ServeRaw) -> None:
+    async def main() -> None:
+        server = TasksServer()
+        async with serving(serve_raw, server) as endpoint, worker(ADAPTER, endpoint) as peer:
+            session = await session_of(peer)
+            task = await peer.task("generate", session=session)
+            server.ask(0)
+            asked = await peer.run(ADAPTER.poll(endpoint, task))
+            assert isinstance(asked, NeedsInput)
+            await peer.run(ADAPTER.end_session(endpoint, session))
+            lost = await peer.run(ADAPTER.reply(endpoint, task, answer(asked, "late")))
+            assert isinstance(lost, Unclear)
+            assert lost.code == "E_SESSION_GONE"
+        assert server.started[-1].answers == {}
+
+    asyncio.run(main())
+
+
+def test_a_lost_submit_is_found_by_its_key_and_another_is_absent(serve_raw: ServeRaw) -> None:
+    async def main() -> None:
+        server = TasksServer()
+        async with serving(serve_raw, server) as endpoint, worker(ADAPTER, endpoint) as peer:
+            session = await session_of(peer)
+            task = await peer.task("generate", session=session)
+            search = Search("generate", server.started[-1].key, 1, "counterfoil_lookup", session)
+            found = await peer.run(ADAPTER.lookup(endpoint, search))
+            assert isinstance(found, Found)
+            assert found.task.task_id == task.task_id
+            assert await peer.run(ADAPTER.lookup(endpoint, replace(search, submission_key="x"))) == Absent(True)
+            assert peer.intents == 1
+            await peer.run(ADAPTER.end_session(endpoint, session))
+            assert isinstance(await peer.run(ADAPTER.lookup(endpoint, search)), SessionGone)
         assert len(server.started) == 1
 
     asyncio.run(main())

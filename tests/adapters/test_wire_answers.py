@@ -20,7 +20,6 @@ from counterfoil.adapters.contract import (
     Answered,
     Effect,
     NoAnswer,
-    Read,
     Sent,
 )
 from counterfoil.adapters.credentials import Credentials
@@ -68,9 +67,9 @@ def test_a_packed_bomb_is_cut_at_the_cap(serve_raw: ServeRaw) -> None:
 @pytest.mark.parametrize(
     ("encoding", "body", "expected"),
     [
-        ("gzip", gzip.compress(b"hello"), b"hello"),
+        ("gzip", gzip.compress(b"hello", mtime=0), b"hello"),
         ("identity", b"hello", b"hello"),
-        ("gzip", gzip.compress(b"hello" * 100)[:-9], "cut"),
+        ("gzip", gzip.compress(b"hello" * 100, mtime=0)[:-9], "cut"),
         ("gzip", b"no gzip", "can't be read"),
         ("br", b"hello", "asked not to"),
     ],
@@ -241,12 +240,12 @@ def test_a_401_makes_the_credential_be_made_again(serve_raw: ServeRaw, monkeypat
 
 @pytest.mark.parametrize(
     ("changes", "hook"),
-    [({"effect": Effect.CANCEL}, None), ({}, send_by(1)), ({"read": Read.EVENTS}, None)],
+    [({"effect": Effect.CANCEL}, None), ({}, send_by(1))],
 )
 def test_a_request_that_could_slip_past_its_intent_is_a_bug(changes: dict[str, Any], hook: Any) -> None:
     async def main() -> None:
         async with transport() as wire_:
-            with pytest.raises(ValueError, match=r"intent|whole bodies"):
+            with pytest.raises(ValueError, match="intent"):
                 await wire_.send(post("http://127.0.0.1:1/", **changes), before_first_byte=hook)
 
     asyncio.run(main())

@@ -95,7 +95,26 @@ def test_a_stream_that_is_cut_after_its_response_has_answered(serve_raw: ServeRa
         async with serve_raw(cuts) as server, transport() as wire_:
             reply = await wire_.send(waiting(server.url))
             assert isinstance(reply, Answered)
-            assert reply.body == ANSWER
+            assert reply.body == ANSWER + b"data"
+
+    asyncio.run(main())
+
+
+def test_a_second_question_right_behind_the_first_is_kept(serve_raw: ServeRaw) -> None:
+    """A server that was asked for its questions sends all of them at once, each in a piece of its own, and never again.
+    Whoever closes the stream at the first loses the others."""
+
+    async def main() -> None:
+        async def asks_twice(connection: Connection) -> None:
+            await connection.request()
+            await connection.say(STREAM.encode() + chunk(ASKED))
+            await connection.say(chunk(OTHER))
+            await connection.rest()
+
+        async with serve_raw(asks_twice) as server, transport() as wire_:
+            reply = await wire_.send(post(server.url, until=lambda data: b"elicitation/create" in data))
+            assert isinstance(reply, Answered)
+            assert reply.body == ASKED + OTHER
 
     asyncio.run(main())
 
