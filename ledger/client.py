@@ -21,19 +21,34 @@ from sqlalchemy.orm import Session
 
 from . import reads
 from .database import Database, sqlstate, statement
+from .decision import Refusal
 from .digest import arguments_text, checked_name, request_digest, submission_key
-from .errors import CallNodeConflict, CounterfoilError, CreateStopped, InputRefused, LedgerUnavailable, StillRunning
+from .errors import (
+    CallNodeConflict,
+    CounterfoilError,
+    CreateStopped,
+    InputRefused,
+    LedgerUnavailable,
+    NotSelected,
+    StillRunning,
+)
+from .events import CancelAsked
 from .ids import uuid7
 from .location import default_database_url
 from .notices import Notice, acknowledge_notices, take_notices
 from .outbox import acknowledge, take_ready
+from .policy import Policy
 from .records import JournalLine, Ready, Receipt, ToolOperation
+from .states import Lane
 from .tables import ledger_identity, target_state
+from .transition import Transitions
+from .work import Item
 
 Transaction: TypeAlias = "Session | Connection | psycopg.Connection[Any]"
 """A producer's own transaction: SQLAlchemy's Session or Connection, or a psycopg connection."""
 
 _PSYCOPG = PGDialect_psycopg()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves dialect constructors untyped
+_FINE = frozenset({"opened", "same", "not_selected"})
 _FIRST_LOOK_S = 0.05
 _SLOWEST_LOOK_S = 1.0
 
@@ -78,20 +93,27 @@ class Client:
     def submit(self, target: str, tool: str, arguments: Mapping[str, object], *, call_node_id: str) -> ToolOperation:
         """Hand a call in and return its operation. A repeat returns the operation that is there already.
 
-        Raises InputRefused (with its code), CallNodeConflict, CreateStopped, LedgerUnavailable. On any error nothing
-        is half-written.
+        Raises InputRefused (with its code), CallNodeConflict, CreateStopped, NotSelected, LedgerUnavailable. On any
+        error nothing is half-written; NotSelected is a recorded answer.
         """
         with self._database.begin() as connection:
             (operation_id,) = self.submit_in(connection, [Call(target, tool, arguments, call_node_id)])
-            return reads.get_operation_by_id(connection, operation_id)
+            if operation_id is not None:
+                return reads.get_operation_by_id(connection, operation_id)
+        # Said after the commit: an answer that could still be rolled back is none.
+        raise NotSelected(
+            f"call node {call_node_id!r} is not selected for this fleet.",
+            next_step="Run it on the path that ran it before; this answer stays the same for this call node.",
+        )
 
-    def submit_in(self, transaction: Transaction, calls: Iterable[Call]) -> list[UUID]:
+    def submit_in(self, transaction: Transaction, calls: Iterable[Call]) -> list[UUID | None]:
         """Hand calls in inside the producer's own transaction: it only inserts, and lives or dies with that
         transaction.
 
-        Returns the operations' ids in the order given. Rows are opened in the order of their call nodes, so that two
-        producers can't deadlock. Raises as `submit`; a serialization failure (40001, only in REPEATABLE READ or
-        above) is E_SERIALIZATION: run your transaction again.
+        Returns the operations' ids in the order given; None for a call node that is not selected (canary, shadow),
+        which you may act on once your transaction has committed. Rows are opened in the order of their call nodes, so
+        that two producers can't deadlock. Raises as `submit`; a serialization failure (40001, only in REPEATABLE READ
+        or above) is E_SERIALIZATION: run your transaction again.
         """
         wanted = sorted(enumerate(calls), key=lambda numbered: numbered[1].call_node_id)
         if not wanted:
@@ -103,9 +125,7 @@ class Client:
             arrays = {f"{name}s": [arguments[name] for arguments in asked] for name in asked[0]}
             shared = {"fleet": self.fleet, "namespace": self.namespace, "principal": self.principal}
             opened = _all(transaction, statement("open_operations"), arrays | shared)
-            refused = next(
-                ((verdict, place) for place, verdict, _ in opened if verdict not in ("opened", "same")), None
-            )
+            refused = next(((verdict, place) for place, verdict, _ in opened if verdict not in _FINE), None)
             if refused is not None:
                 raise self._refused(transaction, refused[0], wanted[refused[1] - 1][1])
         ids = {wanted[place - 1][0]: operation_id for place, _, operation_id in opened}
@@ -137,6 +157,12 @@ class Client:
         if verdict == "create_off":
             return CreateStopped(
                 "new operations are switched off.", next_step="What is in flight goes on; ask whoever runs the fleet."
+            )
+        if verdict == "draining":
+            return CreateStopped(
+                f"the protocol of target {call.target!r} takes no new calls.",
+                code="E_ADAPTER_DRAINING",
+                next_step="What is in flight goes on; `counterfoil adapters list` tells why.",
             )
         if verdict == "no_target":
             found = _all(transaction, select(target_state.c.target).where(target_state.c.fleet == self.fleet))
@@ -226,6 +252,29 @@ class Client:
         finally:
             given_up.set()
 
+    # -- cancelling --------------------------------------------------------------------------------------------------
+
+    def cancel(self, call_node_id: str, reason: str = "") -> ToolOperation:
+        """Ask for a cancel and return the operation as it then stands. It is a request: only the receipt says who won
+        (SPEC section 5). A repeat is the same cancel.
+
+        Raises NoSuchOperation, and CounterfoilError with E_ALREADY_OVER or E_CANNOT_CANCEL; nothing is changed then.
+        """
+        operation = self.get(call_node_id)
+        doors = Transitions(
+            self._database, self.fleet, None, interpret=None, policy_of=_no_policy, actor=self.principal
+        )
+        event = CancelAsked(reason[:200] or f"asked for by {self.principal}")
+        (applied,) = doors.apply([Item(operation.id, Lane.DOOR, (event,))])
+        refusal = next((answer for answer in applied.answers if isinstance(answer, Refusal)), None)
+        if refusal is not None:
+            raise CounterfoilError(
+                f"{refusal.why}.",
+                code=refusal.code,
+                next_step="`counterfoil get` shows how it stands; nothing was changed by this.",
+            )
+        return self.get(call_node_id)
+
     # -- taking what is ready ----------------------------------------------------------------------------------------
 
     def ready(self, limit: int = 100, lease_s: float = 60.0) -> list[Ready]:
@@ -268,6 +317,13 @@ class Client:
                 limit=limit,
             )
 
+    def find(
+        self, *, submission_key: UUID | None = None, task_id: str | None = None, target: str | None = None
+    ) -> list[ToolOperation]:
+        """Operations of any namespace by submission key or by the server's task id (SPEC section 7)."""
+        with self._database.autocommit() as connection:
+            return reads.find_operations(connection, submission_key=submission_key, task_id=task_id, target=target)
+
     def journal(self, call_node_id: str) -> list[JournalLine]:
         """The story of a call node's operation. Raises NoSuchOperation."""
         with self._database.autocommit() as connection:
@@ -276,6 +332,11 @@ class Client:
     def close(self) -> None:
         """Close the connections. The client can be used again."""
         self._database.dispose()
+
+
+def _no_policy(_target: str, _tool: str) -> Policy:
+    """A producer has no targets file: what was never pinned was never sent, and nothing of its policy matters here."""
+    return Policy(protocol="unknown")
 
 
 def _all(transaction: Transaction, query: Any, arguments: Mapping[str, Any] | None = None) -> list[Any]:

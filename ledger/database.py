@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, TextClause, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from .errors import LedgerUnavailable, RecoverFirst, SchemaOutdated
+from .errors import LedgerUnavailable, RecoverFirst, SchemaOutdated, StoodStill
 
 APP_ROLE = "counterfoil_app"
 PRODUCER_ROLE = "counterfoil_producer"
@@ -21,6 +21,9 @@ TRIES = 3
 """40001, 40P01, 55P03: the transaction is run again from its locks, at most three times; nothing sent is part of it."""
 
 _AGAIN = frozenset({"40001", "40P01", "55P03"})
+_ENDED = frozenset({"25P03", "25P04"})
+"""Idle in a transaction for too long, or a transaction for too long: this process stood still, no row is at fault."""
+
 _NO_SCHEMA = frozenset({"3F000", "42P01", "42883"})
 T = TypeVar("T")
 
@@ -102,10 +105,12 @@ class Database:
 
     def again(self, work: Callable[[], T]) -> T:
         """Run a whole transaction, and run it again from its locks after a serialization failure, deadlock or lock
-        timeout."""
+        timeout, or after this process stood still in it."""
         for _ in range(TRIES - 1):
             try:
                 return work()
+            except StoodStill:
+                continue
             except DBAPIError as error:
                 if sqlstate(error) not in _AGAIN:
                     raise
@@ -116,8 +121,13 @@ class Database:
         self._engine.dispose()
 
 
-def _require_same_database(found: tuple[bool] | None) -> None:
-    """`found` is None for a fleet that is not there yet. Raises RecoverFirst."""
+def _require_same_database(found: tuple[bool | None] | None) -> None:
+    """`found` is None for a fleet that is not there yet. Raises RecoverFirst, LedgerUnavailable (a standby)."""
+    if found is not None and found[0] is None:
+        raise LedgerUnavailable(
+            "this database is a standby that is not promoted.",
+            next_step="Use the primary's address; or promote it, then run `counterfoil recover`.",
+        )
     if found is not None and not found[0]:
         raise RecoverFirst(
             "this database was promoted or restored since the fleet last ran; it may lack sent calls.",
@@ -139,6 +149,11 @@ def translated() -> Iterator[None]:
             ) from error
         raise
     except DBAPIError as error:
+        if sqlstate(error) in _ENDED:
+            raise StoodStill(
+                "the database ended a transaction that stood still; nothing of it was written.",
+                next_step="It is done again; a machine that starves its processes shows here first.",
+            ) from error
         if sqlstate(error) in _NO_SCHEMA:
             raise SchemaOutdated(
                 "the ledger's tables are missing or older than this version.", next_step="Run `counterfoil db upgrade`."

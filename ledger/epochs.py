@@ -2,18 +2,23 @@
 section 6)."""
 
 import logging
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import DBAPIError
 
 from .database import Database, sqlstate, statement
 from .errors import InputRefused, LedgerUnavailable, StaleEpoch
 from .ids import uuid7
+from .tables import execution_epoch
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 BUMP_TRIES = 4
+MAX_REASON_CHARS = 200
 _LOCK_TIMEOUT = "55P03"
 
 
@@ -24,9 +29,7 @@ def check_fence(connection: Connection, fleet: str, epoch: int | None) -> int:
     """
     found = connection.execute(statement("fence"), {"fleet": fleet}).scalar_one_or_none()
     if found is None:
-        raise InputRefused(
-            f"there is no fleet {fleet!r} in this ledger.", code="E_FLEET_UNKNOWN", next_step="The default is `main`."
-        )
+        _unknown(fleet)
     if epoch is not None and found != epoch:
         raise StaleEpoch(
             f"write refused: worker epoch {epoch}, ledger epoch {found}.",
@@ -41,36 +44,77 @@ def current_epoch(database: Database, fleet: str) -> int:
         return check_fence(connection, fleet, None)
 
 
-def bump(database: Database, fleet: str, reason: str) -> int:
-    """Raise the epoch by one and return it. After its commit no older worker claims, renews, intends, moves or accepts.
+def bump(database: Database, fleet: str, reason: str, *, to: int | None = None) -> int:
+    """Raise the epoch, by one or to a number that is higher, and return it. After its commit no older worker claims,
+    renews, intends, moves or accepts. `to` the number that it has already: nothing is done, so that a release's hook
+    may run again.
 
-    Takes the table EXCLUSIVE with a one-second lock timeout; a client that holds the shared lock and doesn't move
-    (stopped) is ended at the third try. Raises LedgerUnavailable when even that did not help.
+    Raises InputRefused (E_FLEET_UNKNOWN, E_EPOCH_DOWN), and as `exclusively`.
+    """
+    raised = exclusively(database, lambda connection: raise_epoch(connection, fleet, reason, to))
+    void_leases(database, fleet, raised)
+    return raised
+
+
+def exclusively(database: Database, work: Callable[[Connection], T], *, ends_blockers: bool = True) -> T:
+    """Run `work` in a transaction beside which no door is open and no fenced transaction runs: whoever comes after its
+    commit sees all that it wrote, whoever was before it has committed.
+
+    Takes the table EXCLUSIVE with a lock timeout of 0.7 s; a client that holds the shared lock and doesn't move
+    (stopped, or a producer in a long transaction) is ended from the second try on, where `ends_blockers`. Raises
+    LedgerUnavailable (E_BUMP_BLOCKED) when even that did not help; nothing was changed then.
     """
     for attempt in range(1, BUMP_TRIES + 1):
         try:
             with database.begin() as connection:
                 connection.execute(text("SET LOCAL lock_timeout = '700ms'"))
                 connection.execute(text("LOCK TABLE counterfoil.execution_epoch IN EXCLUSIVE MODE"))
-                raised = connection.execute(
-                    statement("bump"), {"fleet": fleet, "reason": reason[:200]}
-                ).scalar_one_or_none()
+                return work(connection)
         except DBAPIError as error:
             if sqlstate(error) != _LOCK_TIMEOUT:
                 raise
-            log.warning("bump waits: somebody holds the epoch (try %d)", attempt)
-            if attempt >= 2:
+            log.warning("a switch waits: somebody holds the epoch (try %d)", attempt)
+            if ends_blockers and attempt >= 2:
                 _end_blockers(database)
-            continue
-        if raised is None:
-            raise InputRefused(f"there is no fleet {fleet!r} in this ledger.", code="E_FLEET_UNKNOWN")
-        with database.autocommit() as connection:
-            connection.execute(statement("void_leases"), {"fleet": fleet, "epoch": raised})
-        return int(raised)
     raise LedgerUnavailable(
-        "the epoch is locked by somebody who does not let go.",
+        "the epoch is locked by somebody who does not let go; nothing was changed.",
         code="E_BUMP_BLOCKED",
-        next_step="Look at pg_locks for counterfoil.execution_epoch, end that backend and bump again.",
+        next_step="Look at pg_locks for counterfoil.execution_epoch, wait for that backend or end it, and try again.",
+    )
+
+
+def raise_epoch(connection: Connection, fleet: str, reason: str, to: int | None = None) -> int:
+    """The bump itself, under the lock of `exclusively`. Raises InputRefused (E_FLEET_UNKNOWN, E_EPOCH_DOWN)."""
+    found = plain_epoch(connection, fleet)
+    wanted = found + 1 if to is None else to
+    if wanted < found:
+        raise InputRefused(
+            f"the epoch of fleet {fleet!r} is {found}; it never goes down to {wanted}.",
+            code="E_EPOCH_DOWN",
+            next_step="Epochs only grow: to go back to an older release, bump and start its workers in the new epoch.",
+        )
+    arguments = {"fleet": fleet, "reason": reason[:MAX_REASON_CHARS], "epoch": wanted}
+    connection.execute(statement("bump"), arguments)
+    return wanted
+
+
+def void_leases(database: Database, fleet: str, epoch: int) -> None:
+    """After a bump: what older workers hold is due now. Latency only."""
+    with database.autocommit() as connection:
+        connection.execute(statement("void_leases"), {"fleet": fleet, "epoch": epoch})
+
+
+def plain_epoch(connection: Connection, fleet: str) -> int:
+    """The epoch without its lock: for people, and under the lock of `exclusively`. Raises InputRefused
+    (E_FLEET_UNKNOWN)."""
+    table = execution_epoch.c
+    found = connection.execute(select(table.epoch).where(table.fleet == fleet)).scalar_one_or_none()
+    return int(found) if found is not None else _unknown(fleet)
+
+
+def _unknown(fleet: str) -> NoReturn:
+    raise InputRefused(
+        f"there is no fleet {fleet!r} in this ledger.", code="E_FLEET_UNKNOWN", next_step="The default is `main`."
     )
 
 

@@ -1,14 +1,16 @@
 """Everything the ledger raises. `code` is stable and documented in docs/errors.md; the text says what to do next.
 
-CounterfoilError
-├── InputRefused            what the caller handed in can't be used (E_ARGUMENTS_…, E_CALL_NODE_INVALID,
-E_TARGET_UNKNOWN …) │   └── CallNodeConflict    E_CALL_NODE_CONFLICT: this call node already stands for another
-request ├── CreateStopped           E_CREATE_OFF: new operations are switched off ├── NoSuchOperation
-E_NOT_FOUND ├── StillRunning            E_STILL_RUNNING: the wait is over, the operation is not; nothing was changed
-├── StaleEpoch              E_STALE_EPOCH: this process serves an epoch that is over ├── RecoverFirst
-E_RECOVER_FIRST: the database was promoted or restored; nothing may be sent yet ├── LedgerUnavailable
-E_LEDGER_UNAVAILABLE: the database can't be reached └── SchemaOutdated          E_SCHEMA: the tables are missing, or
-older or newer than this version
+CounterfoilError: the base
+- InputRefused: what the caller handed in can't be used (E_ARGUMENTS_…, E_CALL_NODE_INVALID, E_TARGET_UNKNOWN …)
+  - CallNodeConflict (E_CALL_NODE_CONFLICT): this call node already stands for another request
+- CreateStopped (E_CREATE_OFF, E_ADAPTER_DRAINING): new operations are switched off
+- NotSelected (E_NOT_SELECTED): the call node belongs to the old path, for ever
+- NoSuchOperation (E_NOT_FOUND)
+- StillRunning (E_STILL_RUNNING): the wait is over, the operation is not; nothing was changed
+- StaleEpoch (E_STALE_EPOCH): this process serves an epoch that is over
+- RecoverFirst (E_RECOVER_FIRST): the database was promoted or restored; nothing may be sent yet
+- LedgerUnavailable (E_LEDGER_UNAVAILABLE): the database can't be reached
+- SchemaOutdated (E_SCHEMA): the tables are missing, or older or newer than this version
 """
 
 
@@ -40,6 +42,12 @@ class CreateStopped(CounterfoilError):
     code = "E_CREATE_OFF"
 
 
+class NotSelected(CounterfoilError):
+    """This call node is the old path's business, now and for ever (SPEC section 8). It is recorded: act on it."""
+
+    code = "E_NOT_SELECTED"
+
+
 class NoSuchOperation(CounterfoilError):
     code = "E_NOT_FOUND"
 
@@ -60,6 +68,11 @@ class RecoverFirst(CounterfoilError):
 
 class LedgerUnavailable(CounterfoilError):
     code = "E_LEDGER_UNAVAILABLE"
+
+
+class StoodStill(LedgerUnavailable):
+    """The database ended a transaction because this process did nothing in it for seconds: nothing of it was written,
+    and no row is at fault."""
 
 
 class SchemaOutdated(CounterfoilError):

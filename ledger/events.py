@@ -8,154 +8,73 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 from uuid import UUID
 
+from .events_submit import (
+    InputAsked,
+    IntentOverdue,
+    LookupAbsent,
+    LookupDenied,
+    LookupFound,
+    LookupOver,
+    LookupUnsure,
+    RefusedBeforeSubmit,
+    ReplayNotSent,
+    Resubmit,
+    Result,
+    ResultAtOnce,
+    SubmitNotProcessed,
+    SubmitNotSent,
+    SubmitRejected,
+    SubmitUnclear,
+    TaskBound,
+)
+from .rounds import Question
 from .states import Lane
 
+__all__ = [
+    "AccessDenied",
+    "AnswerRefused",
+    "CancelAcknowledged",
+    "CancelAsked",
+    "CancelNotSent",
+    "CancelUnclear",
+    "DeadlineReached",
+    "Ended",
+    "Event",
+    "Hinted",
+    "InputAsked",
+    "InputRequested",
+    "IntentOverdue",
+    "LookupAbsent",
+    "LookupDenied",
+    "LookupFound",
+    "LookupOver",
+    "LookupUnsure",
+    "Progressed",
+    "Quarantined",
+    "ReadFailed",
+    "Recovered",
+    "RefusedBeforeSubmit",
+    "ReplayNotSent",
+    "ReplyAcknowledged",
+    "ReplyGiven",
+    "ReplyNotSent",
+    "ReplyUnclear",
+    "Resubmit",
+    "Result",
+    "ResultAtOnce",
+    "ResultFetched",
+    "SessionRenewed",
+    "SubmitNotProcessed",
+    "SubmitNotSent",
+    "SubmitRejected",
+    "SubmitUnclear",
+    "TaskBound",
+    "TaskNotFound",
+    "Verdict",
+    "VerdictGiven",
+]
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A result as it was read: exact bytes, where the payload is, and whether it may be accepted.
-
-    `problem` is None for a valid one, else E_RESULT_MISSING | E_RESULT_TOO_LARGE | E_RESULT_SCHEMA. `body` is empty
-    for the first two.
-    """
-
-    digest: bytes | None
-    pointer: str
-    body: bytes
-    problem: str | None = None
-    tool_error: bool = False
-
-
-# -- submit ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class TaskBound:
-    """The server named the task of this attempt. `elsewhere`: another open operation already holds that id."""
-
-    lane: ClassVar[Lane] = Lane.SUBMIT
-    attempt: int
-    task_id: str
-    status: str
-    created_at: str | None = None
-    ttl_ms: int | None = None
-    interval_ms: int | None = None
-    elsewhere: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ResultAtOnce:
-    lane: ClassVar[Lane] = Lane.SUBMIT
-    attempt: int
-    terminal: Literal["completed", "failed", "cancelled"]
-    result: Result
-
-
-@dataclass(frozen=True, slots=True)
-class InputAsked:
-    """Input asked before a task exists: same row, same key, next leg (SPEC section 2)."""
-
-    lane: ClassVar[Lane] = Lane.SUBMIT
-    attempt: int
-    digest: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class SubmitRejected:
-    lane: ClassVar[Lane] = Lane.SUBMIT
-    attempt: int
-    code: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class SubmitNotProcessed:
-    """The server's word that this send did not run. `auth`: the credential was refused."""
-
-    lane: ClassVar[Lane] = Lane.SUBMIT
-    attempt: int
-    code: str
-    retry_after_s: float | None = None
-    auth: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SubmitNotSent:
-    """Its bearer knows that no byte left: connect failed, or the intent was refused or late and is withdrawn.
-
-    `send_token` names the bearer's own intent, None where it has none. Only its holder may withdraw an intent: a
-    bearer that lost its lease while it connected must not take back what its successor is sending.
-    """
-
-    lane: ClassVar[Lane] = Lane.SUBMIT
-    attempt: int
-    why: str
-    retry_after_s: float | None = None
-    send_token: UUID | None = None
-    auth: bool = False
-    """A negotiation was refused the credential: the same three tries as for a submit (SPEC section 1)."""
-
-
-@dataclass(frozen=True, slots=True)
-class SubmitUnclear:
-    """Bytes may have left and nothing tells what became of them."""
-
-    lane: ClassVar[Lane] = Lane.SUBMIT
-    attempt: int
-    code: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class IntentOverdue:
-    """A claimer found an open submit intent that is not its own. The machine judges it by the ledger's clock."""
-
-    lane: ClassVar[Lane] = Lane.SUBMIT
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedBeforeSubmit:
-    """Negotiation, policy or arguments: nothing was sent and nothing will be."""
-
-    lane: ClassVar[Lane] = Lane.SUBMIT
-    code: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Resubmit:
-    """The submit lane takes a NOT_FOUND_SAFE operation up again: same row, same key, next attempt."""
-
-    lane: ClassVar[Lane] = Lane.SUBMIT
-
-
-# -- lookup ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class LookupFound:
-    lane: ClassVar[Lane] = Lane.LOOKUP
-    task_id: str
-    status: str
-    created_at: str | None = None
-    ttl_ms: int | None = None
-    interval_ms: int | None = None
-    elsewhere: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class LookupAbsent:
-    """The server says that it holds nothing under the key. `authoritative` is the route's own promise."""
-
-    lane: ClassVar[Lane] = Lane.LOOKUP
-    authoritative: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LookupUnsure:
-    lane: ClassVar[Lane] = Lane.LOOKUP
-    code: str
-    why: str
+Verdict: TypeAlias = Literal["bind", "accept", "never_created", "give_up"]
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
@@ -173,12 +92,12 @@ class Progressed:
 
 @dataclass(frozen=True, slots=True)
 class InputRequested:
-    """The task waits for a person. `digest` identifies the set of open keys."""
+    """The task waits for a person. No `questions`: it was not told for what."""
 
     lane: ClassVar[Lane] = Lane.POLL
     seq: int
     status: str
-    digest: bytes
+    questions: tuple[Question, ...] = ()
     created_at: str | None = None
     ttl_ms: int | None = None
     interval_ms: int | None = None
@@ -248,8 +167,11 @@ class ResultFetched:
 
 @dataclass(frozen=True, slots=True)
 class CancelAsked:
+    """`evidence_waits`: a server said something that this door can't read."""
+
     lane: ClassVar[Lane] = Lane.DOOR
     reason: str
+    evidence_waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +204,48 @@ class CancelNotSent:
     send_token: UUID | None = None
 
 
+# -- input -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyGiven:
+    """A person's word on a round, checked at the door against schema and person."""
+
+    lane: ClassVar[Lane] = Lane.DOOR
+    number: int
+    content: bytes
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyAcknowledged:
+    """The server took the reply. The round closes when the task is seen past it."""
+
+    lane: ClassVar[Lane] = Lane.ANSWER
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyUnclear:
+    """Nobody knows whether the reply arrived, or the server's word on it says nothing: a read tells."""
+
+    lane: ClassVar[Lane] = Lane.ANSWER
+    number: int
+    code: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyNotSent:
+    """No byte of this reply left. `send_token` as in SubmitNotSent."""
+
+    lane: ClassVar[Lane] = Lane.ANSWER
+    number: int
+    why: str
+    retry_after_s: float | None = None
+    send_token: UUID | None = None
+
+
 # -- time and people -------------------------------------------------------------------------------------------------
 
 
@@ -302,11 +266,37 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class VerdictGiven:
-    """A person's word on an open case. It never resubmits (SPEC section 7)."""
+    """A word on an open case. It never resubmits (SPEC section 7). `result`: what `accept` accepts, None where the
+    evidence carries none."""
 
     lane: ClassVar[Lane] = Lane.DOOR
-    verdict: Literal["bind", "never_created", "give_up"]
+    verdict: Verdict
+    actor: str
+    reason: str
+    second_actor: str | None = None
     task_id: str | None = None
+    result: Result | None = None
+    elsewhere: bool = False
+    """Another open operation already holds the task that is to be bound."""
+    seen_seq: int | None = None
+    """The last journal line that the person saw: where there is a newer one, or evidence moves something first, the
+    verdict was made on something else (E_CASE_CHANGED)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """This ledger was promoted or restored: it may lack intents, so nothing is "never sent" any more (SPEC section
+    8)."""
+
+    lane: ClassVar[Lane] = Lane.DOOR
+
+
+@dataclass(frozen=True, slots=True)
+class Hinted:
+    """A notification spoke of the task: look now. `status` is its word, and proves nothing."""
+
+    lane: ClassVar[Lane] = Lane.POLL
+    status: str | None = None
 
 
 Event: TypeAlias = (
@@ -322,7 +312,10 @@ Event: TypeAlias = (
     | Resubmit
     | LookupFound
     | LookupAbsent
+    | LookupOver
     | LookupUnsure
+    | LookupDenied
+    | ReplayNotSent
     | Progressed
     | InputRequested
     | Ended
@@ -336,7 +329,13 @@ Event: TypeAlias = (
     | CancelAcknowledged
     | CancelUnclear
     | CancelNotSent
+    | ReplyGiven
+    | ReplyAcknowledged
+    | ReplyUnclear
+    | ReplyNotSent
     | DeadlineReached
     | Quarantined
     | VerdictGiven
+    | Recovered
+    | Hinted
 )

@@ -17,6 +17,7 @@ from .errors import StaleEpoch
 from .operation import Operation
 from .policy import Policy
 from .rows import PolicyOf, Row, read_rows
+from .side_tables import adapter_mode
 from .states import Lane, State
 from .tables import control
 from .tables import intent as intent_table
@@ -90,11 +91,11 @@ class Intents:
                 for row in read_rows(connection, [r.operation_id for r in requests], self._policy_of, lock=True)
             }
             leases = self._leases(connection, requests)
-            create_on = connection.execute(select(control.c.create_on).where(control.c.fleet == self._fleet)).scalar()
+            switches = self._switches(connection)
             answers: list[Granted | Denied] = []
             granted: list[IntentRequest] = []
             for request in requests:
-                refusal = _judge(request, rows.get(request.operation_id), leases, create_on=create_on is not False)
+                refusal = _judge(request, rows.get(request.operation_id), leases, switches)
                 if refusal is None:
                     granted.append(request)
                     answers.append(Granted(request.send_token, request.policy.send_by_s))
@@ -108,6 +109,14 @@ class Intents:
         """(operation, lane, token) of leases that are alive and of this epoch, locked."""
         found = connection.execute(statement("lock_wakes"), {"ids": [r.operation_id for r in requests]})
         return {(row[0], row[1], row[2]) for row in found if row[4] and row[3] == self._epoch}
+
+    def _switches(self, connection: Connection) -> "_Switches":
+        """What people switched off, read under the fence: a switch that was committed before the bump it came with is
+        seen here (SPEC section 8)."""
+        create_on = connection.execute(select(control.c.create_on).where(control.c.fleet == self._fleet)).scalar()
+        mode = adapter_mode.c
+        shut = select(mode.protocol).where(mode.fleet == self._fleet, mode.mode != "open")
+        return _Switches(create_on is not False, frozenset(connection.execute(shut).scalars()))
 
     def _write(self, connection: Connection, granted: Sequence[IntentRequest]) -> None:
         connection.execute(
@@ -162,15 +171,26 @@ class Intents:
             return connection.execute(query).first() is not None
 
 
+@dataclass(frozen=True, slots=True)
+class _Switches:
+    create_on: bool
+    shut: frozenset[str]
+    """Protocol versions that take no new submits."""
+
+
+KEY_MARGIN_S = 5.0
+"""Clocks of server and ledger differ, and a byte takes its time: a key that nearly ran out has run out."""
+
 _MAY_SEND = {
     "submit": frozenset({State.SUBMITTING}),
+    "replay": frozenset({State.SUBMISSION_UNKNOWN}),
     "cancel": frozenset({State.CANCEL_REQUESTED}),
     "answer": frozenset({State.INPUT_REQUIRED}),
 }
 
 
 def _judge(
-    request: IntentRequest, row: Row | None, leases: set[tuple[UUID, str, UUID]], *, create_on: bool
+    request: IntentRequest, row: Row | None, leases: set[tuple[UUID, str, UUID]], switches: _Switches
 ) -> tuple[str, str] | None:
     """Why this intent may not be opened, read from the locked rows; None when it may."""
     if row is None:
@@ -184,13 +204,49 @@ def _judge(
         return "E_GENERATION_MOVED", "a cancel was asked for meanwhile"
     if op.intent(request.effect) is not None:
         return "E_INTENT_OPEN", "an intent of this effect is open already"
-    if request.effect == "submit":
-        if op.attempt != request.attempt:
-            return "E_STATE_MOVED", f"attempt {op.attempt} is due, not {request.attempt}"
-        if not create_on and op.sent_attempt < op.attempt:
-            return "E_CREATE_OFF", "new operations are switched off"
-        if op.parked:
-            return "E_CASE_OPEN", "a person has to speak first"
+    if request.effect in _JUDGES:
+        refusal = _JUDGES[request.effect](request, op, switches)
+        if refusal is not None:
+            return refusal
     if row.pinned and op.policy.digest() != request.policy_digest:
         return "E_POLICY_PINNED", "another policy is pinned for this operation"
     return None
+
+
+def _judge_submit(request: IntentRequest, op: Operation, switches: _Switches) -> tuple[str, str] | None:
+    if op.attempt != request.attempt:
+        return "E_STATE_MOVED", f"attempt {op.attempt} is due, not {request.attempt}"
+    if op.parked:
+        return "E_CASE_OPEN", "a person has to speak first"
+    if op.cancel_generation > 0:
+        return "E_STATE_MOVED", "a cancel was asked for: nothing is sent for it any more"
+    if op.sent_attempt < op.attempt:  # a next leg of an attempt is no new submit
+        if not switches.create_on:
+            return "E_CREATE_OFF", "new operations are switched off"
+        if request.protocol in switches.shut:
+            return "E_ADAPTER_DRAINING", f"{request.protocol} takes no new submits"
+    if op.attempt > 1 and op.policy.absence == "unique":
+        return _judge_key(op)
+    return None
+
+
+def _judge_replay(_request: IntentRequest, op: Operation, _switches: _Switches) -> tuple[str, str] | None:
+    return ("E_CASE_OPEN", "a person has to speak first") if op.parked else _judge_key(op)
+
+
+def _judge_key(op: Operation) -> tuple[str, str] | None:
+    """Judged here and not at the claim: a bucket may be closed for a minute in between, and a key that the server has
+    forgotten makes a new operation (SPEC section 7)."""
+    if op.key_left_s is None or op.key_left_s <= op.policy.send_by_s + KEY_MARGIN_S:
+        return "E_KEY_EXPIRED", "the server may have forgotten the key"
+    return None
+
+
+def _judge_answer(request: IntentRequest, op: Operation, _switches: _Switches) -> tuple[str, str] | None:
+    if not any(one.number == request.attempt and one.state == "replied" for one in op.rounds):
+        return "E_STATE_MOVED", f"round {request.attempt} waits for no reply of ours"
+    return None
+
+
+_JUDGES = {"submit": _judge_submit, "replay": _judge_replay, "answer": _judge_answer}
+"""What is asked of one effect beside what is asked of all."""

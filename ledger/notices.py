@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from .database import statement
 from .ids import uuid7
-from .reads import _plain
+from .reads import plain
 from .records import Record
 from .states import State
 from .work import Work
@@ -64,7 +64,7 @@ def take_notices(connection: Connection, namespace: str, *, limit: int, lease_s:
     rows = connection.execute(
         statement("take_notices"), {"namespace": namespace, "limit": limit, "lease_s": lease_s}
     ).mappings()
-    return sorted((Notice(**_plain(row)) for row in rows), key=lambda notice: (notice.created_at, notice.id))
+    return sorted((Notice(**plain(row)) for row in rows), key=lambda notice: (notice.created_at, notice.id))
 
 
 def acknowledge_notices(connection: Connection, namespace: str, ids: Sequence[UUID]) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from .policy import Policy
+from .rounds import Round
 from .states import TERMINAL, Outcome, State
 
 
@@ -34,6 +35,10 @@ class OpenCase:
 
 NOT_PARKING = frozenset({"E_CANCEL_UNCONFIRMED", "E_LATE_COMPLETION_AFTER_CANCEL"})
 """Cases beside which reading goes on: an unconfirmed cancel is read slowly until an end is seen (SPEC section 5)."""
+
+
+CONTESTED = frozenset({"E_STATUS_REGRESSED", "E_TASK_ID_REUSED", "E_INPUT_UNANSWERED"})
+"""Questions about what was said itself: no later word of the same server answers them, only a person does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,6 @@ class Operation:
     cancel_sends: int = 0
     cancel_acked: bool = False
     input_round: int = 0
-    input_digest: bytes | None = None
     unanswered_rounds: int = 0
     last_code: str | None = None
     settle_as: State | None = None
@@ -80,6 +84,18 @@ class Operation:
     input_left_s: float | None = None
     confirm_left_s: float | None = None
     settle_left_s: float = 0.0
+    key_left_s: float | None = None
+    """How long the server still remembers the key by the policy's word; None before the first intent."""
+    leg: int = 1
+    """The leg of the current attempt: a call that asked before it made a task goes on with the next one."""
+    request_state: str | None = None
+    """What the next leg carries back to the server."""
+    result_value_digest: bytes | None = None
+    audit_s: float | None = None
+    """Decided with the end: how long afterwards the task is still looked at."""
+    audit_left_s: float | None = None
+    shadow: bool = False
+    rounds: tuple[Round, ...] = ()
     intents: tuple[OpenIntent, ...] = ()
     cases: tuple[OpenCase, ...] = field(default=())
 
@@ -99,6 +115,11 @@ class Operation:
         return any(case.kind == "UNKNOWN" and case.code not in NOT_PARKING for case in self.cases)
 
     @property
+    def contested(self) -> bool:
+        """What the server says is in question: it is kept, and ends nothing."""
+        return any(case.kind == "UNKNOWN" and case.code in CONTESTED for case in self.cases)
+
+    @property
     def abandon_left_s(self) -> float | None:
         """How long until a parked operation is closed without a person (`on_unknown: abandon`, SPEC section 7); None:
         never."""
@@ -106,6 +127,17 @@ class Operation:
             return None
         asked_s = max(case.age_s for case in self.cases if case.kind == "UNKNOWN" and case.code not in NOT_PARKING)
         return max(self.policy.on_unknown_after_s - asked_s, 0.0)
+
+    @property
+    def waiting_rounds(self) -> tuple[Round, ...]:
+        """Rounds that the task has not been seen past."""
+        return tuple(one for one in self.rounds if one.waits)
+
+    @property
+    def all_replied(self) -> bool:
+        """People have done their part: it is the server that we wait for."""
+        waiting = self.waiting_rounds
+        return bool(waiting) and all(one.state != "open" for one in waiting)
 
     def intent(self, effect: str) -> OpenIntent | None:
         return next((intent for intent in self.intents if intent.effect == effect), None)

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from .database import statement
-from .reads import _plain
+from .reads import plain
 from .records import Ready
 
 
@@ -16,7 +16,7 @@ def take_ready(connection: Connection, namespace: str, *, limit: int, lease_s: f
     rows = connection.execute(
         statement("take_ready"), {"namespace": namespace, "limit": limit, "lease_s": lease_s}
     ).mappings()
-    return sorted((Ready(**_plain(row)) for row in rows), key=lambda ready: (ready.created_at, ready.id))
+    return sorted((Ready(**plain(row)) for row in rows), key=lambda ready: (ready.created_at, ready.id))
 
 
 def acknowledge(connection: Connection, namespace: str, ids: Sequence[UUID]) -> int:

@@ -47,8 +47,24 @@ class Policy(BaseModel):
     sync: bool = False
     """The call blocks until it is over: it runs in the lane `sync`, and `answer_by_s` is its published bound."""
     lookup: Literal["none", "by_key", "client_chosen_id", "replay"] = "none"
+    lookup_tool: str = ""
+    """The read-only tool that is asked by key, where the protocol itself has no such question."""
+    api: str = ""
+    """What the operator declared of the tool's own API (JSON text), where the protocol leaves that to him: routes,
+    words, and how the key travels."""
     absence: Literal["unique", "closes", "bounded"] | None = None
     bounded_allowed: bool = False
+    key_lifetime_s: Seconds = Field(0.0, ge=0, le=366 * 86400)
+    """How long the server remembers a key, from the first intent on; 0: it promises nothing."""
+    reply_replay: Literal["safe", "read_first", "never"] = "never"
+    require_answer: bool = False
+    """A question that closes without our answer asks a person (SPEC section 4)."""
+    four_eyes: bool = False
+    """The principal that asked for the call may not answer its questions."""
+    cancel_stops: bool = False
+    """The owner's word that a confirmed cancel stops the work."""
+    audit_s: Seconds = Field(300.0, ge=0, le=30 * 86400)
+    """How long after a won cancel the task is still looked at now and then (SPEC section 5); 0: not at all."""
     settle_s: Seconds = Field(5.0, ge=0)
     url: str = ""
     credential: str = ""
@@ -60,6 +76,11 @@ class Policy(BaseModel):
         if self.on_unknown == "abandon" and self.effects:
             raise ValueError("on_unknown: abandon is for tools without effects (effects: false)")
         return self
+
+    @property
+    def asks_by_key(self) -> bool:
+        """Whether a lost submit is looked up by a read: by its key, or under the id that the key is."""
+        return self.lookup in ("by_key", "client_chosen_id")
 
     def clamp_poll_s(self, told_ms: int | None) -> float:
         """The pause before the next read, in seconds: the server's last word or the default, inside [min, max] (SPEC

@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import select
 
 from .database import Database, statement
-from .reads import _plain
+from .reads import plain
 from .records import Record
 from .side_tables import webhook_endpoint
 
@@ -125,7 +125,7 @@ def webhook_endpoints(database: Database) -> list[WebhookEndpoint]:
     """The endpoints that have failed or were stopped, by namespace."""
     with database.autocommit() as connection:
         rows = connection.execute(select(webhook_endpoint).order_by(webhook_endpoint.c.namespace)).mappings()
-        return [WebhookEndpoint(**_plain(row)) for row in rows]
+        return [WebhookEndpoint(**plain(row)) for row in rows]
 
 
 def resume_webhook(database: Database, namespace: str) -> bool:

@@ -1,6 +1,6 @@
 """Reads for people and producers: operations, receipts, cases, journals. On the primary, no lock, no fence."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC
 from typing import Any
 from uuid import UUID
@@ -14,7 +14,7 @@ from .tables import journal, operation, operation_result, reconciliation_case, t
 _HEX = frozenset({"request_digest", "descriptor_digest", "result_digest", "digest"})
 
 
-def _plain(row: RowMapping) -> dict[str, Any]:
+def plain(row: RowMapping) -> dict[str, Any]:
     """Digests as hex, moments in UTC."""
     values = dict(row)
     for name in _HEX & values.keys():
@@ -47,9 +47,9 @@ def _operations(connection: Connection, query: Select[Any]) -> list[ToolOperatio
             .order_by(table.c.opened_at, table.c.id)
         )
         for case in connection.execute(asked).mappings():
-            values = _plain(case)
+            values = plain(case)
             cases.setdefault(values.pop("operation_id"), []).append(Case(**values))
-    return [ToolOperation(**_plain(row), cases=tuple(cases.get(row["id"], ()))) for row in rows]
+    return [ToolOperation(**plain(row), cases=tuple(cases.get(row["id"], ()))) for row in rows]
 
 
 def get_operation(connection: Connection, namespace: str, call_node_id: str) -> ToolOperation:
@@ -72,6 +72,26 @@ def get_operation_by_id(connection: Connection, operation_id: UUID) -> ToolOpera
             f"there is no operation {operation_id}.", next_step="`counterfoil list` shows what there is."
         )
     return found[0]
+
+
+def get_operations_by_id(connection: Connection, ids: Iterable[UUID]) -> list[ToolOperation]:
+    """Those of them that there are."""
+    return _operations(connection, select(*_OPERATION).where(operation.c.id.in_(list(ids))))
+
+
+def find_operations(
+    connection: Connection, *, submission_key: UUID | None, task_id: str | None, target: str | None
+) -> list[ToolOperation]:
+    """By submission key, by the server's task id, or both; newest first, at most 100."""
+    query = select(*_OPERATION).order_by(operation.c.created_at.desc(), operation.c.id.desc()).limit(100)
+    for column, wanted in (
+        (operation.c.submission_key, submission_key),
+        (operation.c.task_id, task_id),
+        (operation.c.target, target),
+    ):
+        if wanted is not None:
+            query = query.where(column == wanted)
+    return _operations(connection, query)
 
 
 def list_operations(
@@ -102,16 +122,16 @@ def find_receipts(connection: Connection, namespace: str, call_node_ids: Sequenc
     query = _RECEIPT.where(
         terminal_receipt.c.namespace == namespace, terminal_receipt.c.call_node_id.in_(call_node_ids)
     )
-    return [Receipt(**_plain(row)) for row in connection.execute(query).mappings()]
+    return [Receipt(**plain(row)) for row in connection.execute(query).mappings()]
 
 
 def find_receipt(connection: Connection, receipt_id: UUID) -> Receipt | None:
     row = connection.execute(_RECEIPT.where(terminal_receipt.c.id == receipt_id)).mappings().first()
-    return None if row is None else Receipt(**_plain(row))
+    return None if row is None else Receipt(**plain(row))
 
 
 def read_journal(connection: Connection, operation_id: UUID) -> list[JournalLine]:
     """The story of one operation, oldest line first."""
     query = select(journal).where(journal.c.operation_id == operation_id).order_by(journal.c.seq)
-    lines = [_plain(row) for row in connection.execute(query).mappings()]
+    lines = [plain(row) for row in connection.execute(query).mappings()]
     return [JournalLine(**{name: value for name, value in line.items() if name != "operation_id"}) for line in lines]

@@ -27,6 +27,9 @@ class Case(Record):
     opened_at: datetime
     closed_at: datetime | None
     closed_by: str | None
+    verdict: str | None = None
+    reason: str | None = None
+    second_actor: str | None = None
 
 
 class ToolOperation(Record):

@@ -1,9 +1,8 @@
 """Rows as they come from the database: the cold identity of an operation, and the `Operation` that `decide()` looks
 at."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
 from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping, select
@@ -11,6 +10,7 @@ from sqlalchemy import Connection, RowMapping, select
 from .database import statement
 from .operation import OpenCase, OpenIntent, Operation
 from .policy import Policy
+from .rounds import Round
 from .states import Outcome, State
 from .tables import tool_policy
 
@@ -37,10 +37,24 @@ class Row:
     pinned: bool
     execution_epoch: int
     journal_seq: int
+    replies: "tuple[Reply, ...]" = ()
+    """What people said and this row's next request carries: one reply to a task, or all of the leg before."""
 
     @property
     def id(self) -> UUID:
         return self.operation.id
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A person's word on one round, to be sent."""
+
+    operation_id: UUID
+    number: int
+    key: str
+    method: str
+    reply_to: str
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +71,15 @@ class Evidence:
     status: int
     headers: dict[str, str]
     body: bytes
+    seq: int
 
 
-_PLAIN = tuple(
-    field.name
-    for field in fields(Operation)
-    if field.name not in ("id", "policy", "state", "outcome", "settle_as", "settle_left_s", "intents", "cases")
+_MADE = frozenset(
+    ["id", "policy", "state", "outcome", "settle_as", "settle_left_s", "key_left_s", "intents", "cases", "rounds"]
 )
+"""Fields of an Operation that are more than a column."""
+
+_PLAIN = tuple(one.name for one in fields(Operation) if one.name not in _MADE)
 
 
 def read_rows(connection: Connection, ids: Iterable[UUID], policy_of: PolicyOf, *, lock: bool) -> list[Row]:
@@ -76,19 +92,37 @@ def read_rows(connection: Connection, ids: Iterable[UUID], policy_of: PolicyOf, 
     )
     if not found:
         return []
-    intents, cases = _children(connection, wanted)
-    policies = _policies(connection, {row["policy_digest"] for row in found if row["policy_digest"] is not None})
+    children = _children(connection, wanted)
+    policies = pinned_policies(connection, {row["policy_digest"] for row in found if row["policy_digest"] is not None})
     rows = []
     for row in found:
         pinned = policies.get(row["policy_digest"])
         policy = pinned if pinned is not None else policy_of(row["target"], row["tool"])
-        operation = _operation(row, policy, intents.get(row["id"], ()), cases.get(row["id"], ()))
+        operation = _operation(row, policy, children.get(row["id"], _Children()))
         rows.append(_row(row, operation, pinned=pinned is not None))
-    return rows
+    return rows if lock else _with_replies(connection, rows)
 
 
-def _operation(row: RowMapping, policy: Policy, intents: Sequence[OpenIntent], cases: Sequence[OpenCase]) -> Operation:
-    since_s = row["since_send_by_s"]
+def _with_replies(connection: Connection, rows: list[Row]) -> list[Row]:
+    """Claimers need what people said to send it; for most rows nobody said anything."""
+    replied = [row.id for row in rows if row.operation.rounds and not row.operation.over]
+    if not replied:
+        return rows
+    found: dict[UUID, tuple[Reply, ...]] = {}
+    for line in connection.execute(statement("read_replies"), {"ids": replied}).mappings():
+        found[line["operation_id"]] = (*found.get(line["operation_id"], ()), Reply(**line))
+    return [replace(row, replies=found.get(row.id, ())) for row in rows]
+
+
+@dataclass(slots=True)
+class _Children:
+    intents: list[OpenIntent] = field(default_factory=list)
+    cases: list[OpenCase] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
+
+
+def _operation(row: RowMapping, policy: Policy, children: _Children) -> Operation:
+    since_s, used_s = row["since_send_by_s"], row["since_first_intent_s"]
     return Operation(
         id=row["id"],
         policy=policy,
@@ -96,8 +130,10 @@ def _operation(row: RowMapping, policy: Policy, intents: Sequence[OpenIntent], c
         outcome=Outcome(row["outcome"]) if row["outcome"] else None,
         settle_as=State(row["settle_as"]) if row["settle_as"] else None,
         settle_left_s=0.0 if since_s is None else policy.settle_s - since_s,
-        intents=tuple(intents),
-        cases=tuple(cases),
+        key_left_s=None if used_s is None else policy.key_lifetime_s - used_s,
+        intents=tuple(children.intents),
+        cases=tuple(children.cases),
+        rounds=tuple(sorted(children.rounds, key=lambda one: one.number)),
         **{name: row[name] for name in _PLAIN},
     )
 
@@ -127,26 +163,28 @@ def _row(row: RowMapping, operation: Operation, *, pinned: bool) -> Row:
     )
 
 
-def _children(
-    connection: Connection, ids: list[UUID]
-) -> tuple[dict[UUID, tuple[OpenIntent, ...]], dict[UUID, tuple[OpenCase, ...]]]:
-    intents: dict[UUID, tuple[OpenIntent, ...]] = {}
-    cases: dict[UUID, tuple[OpenCase, ...]] = {}
+def _children(connection: Connection, ids: list[UUID]) -> dict[UUID, _Children]:
+    found: dict[UUID, _Children] = {}
     for child in connection.execute(statement("open_children"), {"ids": ids}).mappings():
-        owner: Any = child["operation_id"]
+        mine = found.setdefault(child["operation_id"], _Children())
         if child["sort"] == "case":
-            cases[owner] = (*cases.get(owner, ()), OpenCase(child["kind"], child["code"], child["send_left_s"]))
-        else:
-            intent = OpenIntent(
-                child["send_token"],
-                child["kind"],
-                child["attempt"],
-                child["generation"],
-                child["send_left_s"],
-                child["answer_left_s"],
+            mine.cases.append(OpenCase(child["kind"], child["code"], child["send_left_s"]))
+        elif child["sort"] == "round":
+            mine.rounds.append(
+                Round(child["attempt"], child["kind"], child["code"], child["generation"], int(child["answer_left_s"]))
             )
-            intents[owner] = (*intents.get(owner, ()), intent)
-    return intents, cases
+        else:
+            mine.intents.append(
+                OpenIntent(
+                    child["send_token"],
+                    child["kind"],
+                    child["attempt"],
+                    child["generation"],
+                    child["send_left_s"],
+                    child["answer_left_s"],
+                )
+            )
+    return found
 
 
 _KNOWN_POLICIES: dict[bytes, Policy] = {}
@@ -154,7 +192,8 @@ _KNOWN_POLICIES: dict[bytes, Policy] = {}
 pins."""
 
 
-def _policies(connection: Connection, digests: set[bytes]) -> dict[bytes | None, Policy]:
+def pinned_policies(connection: Connection, digests: set[bytes]) -> dict[bytes | None, Policy]:
+    """Policies by digest, as they were pinned."""
     missing = [digest for digest in digests if digest not in _KNOWN_POLICIES]
     if missing:
         query = select(tool_policy.c.digest, tool_policy.c.body).where(tool_policy.c.digest.in_(missing))

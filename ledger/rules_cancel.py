@@ -5,21 +5,19 @@ from dataclasses import replace
 from .decision import Answer, Decision, Refusal, Unchanged
 from .events import CancelAcknowledged, CancelAsked, CancelNotSent, CancelUnclear
 from .operation import Operation
-from .rules import backoff_s, effects_after_absence, effects_before_task, on, request_cancel, unknown
-from .states import Lane, Outcome, State
+from .rules import backoff_s, cancelled, effects_before_task, nothing_out, on, request_cancel, unknown
+from .states import CaseKind, Lane, State
 
 CANNOT = Refusal("E_CANNOT_CANCEL", "this target can't cancel; nothing was changed", note=False)
 
 
 @on((State.SUBMITTING, State.NOT_FOUND_SAFE), CancelAsked)
 def cancel_unsent(op: Operation, event: CancelAsked) -> Answer:
-    raised = op.cancel_generation + 1
-    asked = Decision(op, why=event.reason).having(cancel_generation=raised)
-    if op.state is State.SUBMITTING and not op.never_sent:
+    asked = Decision(op, why=event.reason).having(cancel_generation=op.cancel_generation + 1)
+    if event.evidence_waits or not (nothing_out(op) or op.state is State.NOT_FOUND_SAFE):
+        # What a server said is read first, by whoever can: the submit lane then ends what does not run.
         return _remember(op, asked)
-    return asked.settle(
-        State.CANCELLED_ACCEPTED, Outcome.CANCELLED, effects=effects_after_absence(op), terminal="cancelled"
-    )
+    return cancelled(asked, effects=effects_before_task(op))
 
 
 @on((State.SUBMISSION_UNKNOWN,), CancelAsked)
@@ -37,14 +35,13 @@ def _remember(op: Operation, asked: Decision) -> Answer:
 @on((State.WORKING, State.INPUT_REQUIRED), CancelAsked)
 def cancel_live(op: Operation, event: CancelAsked) -> Answer:
     if op.task_id is None:
-        return (
-            Decision(op, why=event.reason)
-            .having(cancel_generation=op.cancel_generation + 1)
-            .settle(State.CANCELLED_ACCEPTED, Outcome.CANCELLED, effects=effects_before_task(op), terminal="cancelled")
-        )
+        asked = Decision(op, why=event.reason).having(cancel_generation=op.cancel_generation + 1)
+        return cancelled(asked, effects=effects_before_task(op))
     if not op.policy.can_cancel:
         return CANNOT
-    return request_cancel(op, Lane.DOOR, None, event.reason)
+    if op.has_case(CaseKind.UNKNOWN, "E_TASK_ID_REUSED"):
+        return Refusal("E_TASK_ID_REUSED", "the server may show another's task under this id; settle its case first")
+    return request_cancel(Decision(op, why=event.reason), Lane.DOOR)
 
 
 @on((State.CANCEL_REQUESTED,), CancelAsked)
@@ -67,10 +64,8 @@ def cancel_acknowledged(op: Operation, event: CancelAcknowledged) -> Answer:
     if event.generation != op.cancel_generation:
         return Refusal("E_LATE_EVIDENCE", f"a cancel of generation {event.generation} was answered")
     decision = _answered(op, "answered").having(cancel_acked=True)
-    if op.policy.cancel_is_evidence and event.cancelled:
-        return decision.having(server_status="cancelled", confirm_left_s=None).settle(
-            State.CANCELLED_ACCEPTED, Outcome.CANCELLED, effects=op.policy.effects, terminal="cancelled"
-        )
+    if op.policy.cancel_is_evidence and event.cancelled and not op.contested:
+        return cancelled(decision.having(server_status="cancelled", confirm_left_s=None), effects=op.policy.effects)
     # An acknowledgement ends nothing: read the status until it is terminal, starting now.
     return replace(decision, wake={Lane.POLL: 0.0})
 

@@ -1,4 +1,4 @@
-"""Rules of the submit and lookup lanes: what an answer, its absence or a lookup means (SPEC sections 1, 2, 7)."""
+"""Rules of the submit lane: what an answer to a submit, or its absence, means and binds (SPEC sections 1, 2)."""
 
 from dataclasses import replace
 
@@ -6,11 +6,10 @@ from .decision import Answer, Decision, Refusal, Unchanged
 from .events import (
     InputAsked,
     IntentOverdue,
-    LookupAbsent,
     LookupFound,
-    LookupUnsure,
     RefusedBeforeSubmit,
     Resubmit,
+    Result,
     ResultAtOnce,
     SubmitNotProcessed,
     SubmitNotSent,
@@ -18,27 +17,32 @@ from .events import (
     SubmitUnclear,
     TaskBound,
 )
-from .operation import Operation
-from .rules import backoff_s, effects_after_absence, on, request_cancel, unknown
+from .operation import OpenIntent, Operation
+from .rules import (
+    BEFORE_TASK,
+    KNOWN_OVER,
+    LIVE,
+    backoff_s,
+    cancelled,
+    effects_before_task,
+    nothing_out,
+    on,
+    request_cancel,
+    unknown,
+)
 from .rules_result import conclude
 from .states import CaseKind, Lane, Outcome, State
+from .wakes import submit_lane
 
-BEFORE_TASK = (State.SUBMITTING, State.SUBMISSION_UNKNOWN, State.NOT_FOUND_SAFE)
-WITH_TASK = (
-    State.WORKING,
-    State.INPUT_REQUIRED,
-    State.CANCEL_REQUESTED,
-    State.TERMINAL_OBSERVED,
-    State.FETCHING_RESULT,
-)
+WITH_TASK = (*LIVE, *KNOWN_OVER)
 
 
-def _superseded(op: Operation, attempt: int) -> bool:
+def superseded(op: Operation, attempt: int) -> bool:
     """An answer of an earlier attempt while a later one may be out: two remote operations may exist."""
     return attempt < op.sent_attempt or (attempt < op.attempt and op.intent("submit") is not None)
 
 
-def _two_operations(op: Operation, why: str) -> Answer:
+def two_operations(op: Operation, why: str) -> Answer:
     """Two remote operations may exist, and no later answer undoes that: the effects case stays open beside what goes
     on.
 
@@ -52,24 +56,33 @@ def _two_operations(op: Operation, why: str) -> Answer:
 
 @on(BEFORE_TASK, TaskBound)
 def task_bound(op: Operation, event: TaskBound) -> Answer:
-    if _superseded(op, event.attempt):
-        return _two_operations(
-            op, f"attempt {event.attempt} was answered with a task while attempt {op.sent_attempt} is out"
-        )
-    return _bind(op, event, Lane.SUBMIT)
+    if not superseded(op, event.attempt):
+        return _bind(op, event, Lane.SUBMIT)
+    why = f"attempt {event.attempt} was answered with a task while attempt {op.sent_attempt} is out"
+    return _first_of_two(op, event, why)
+
+
+def _first_of_two(op: Operation, event: TaskBound | LookupFound, why: str) -> Answer:
+    """Where the server promises that both are one, what is known is bound, so that the second answer can be compared
+    with it; the case is open until it says the same."""
+    if op.policy.absence != "unique":
+        return two_operations(op, why)
+    bound = _bind(op, event, event.lane)
+    return bound.case(CaseKind.EFFECT_RECONCILIATION_REQUIRED, "E_TWO_OPERATIONS", why)
 
 
 @on(BEFORE_TASK, LookupFound)
 def lookup_found(op: Operation, event: LookupFound) -> Answer:
-    if op.intent("submit") is not None:
-        return _two_operations(op, f"a late lookup found a task while attempt {op.attempt} is out")
-    return _bind(op, event, Lane.LOOKUP)
+    if op.intent("submit") is None:
+        return _bind(op, event, Lane.LOOKUP)
+    return _first_of_two(op, event, f"a late lookup found a task while attempt {op.attempt} is out")
 
 
 def _bind(op: Operation, event: TaskBound | LookupFound, lane: Lane) -> Decision:
     """WORKING, and in the same transaction CANCEL_REQUESTED when a cancel was remembered."""
     if event.elsewhere:
-        reused = Decision(op).ends("submit", "answered").having(intents=_without_submit(op))
+        effect = "submit" if lane is Lane.SUBMIT else "replay"
+        reused = Decision(op).ends(effect, "answered").having(intents=_without(op, effect))
         if op.state is State.SUBMITTING and lane is Lane.SUBMIT:
             reused = reused.move(State.SUBMISSION_UNKNOWN, lane)
         return unknown(
@@ -77,21 +90,28 @@ def _bind(op: Operation, event: TaskBound | LookupFound, lane: Lane) -> Decision
             "E_TASK_ID_REUSED",
             f"the server named a task that another open operation holds: {event.task_id[:80]}",
         )
-    bound = Decision(op, closes=("UNKNOWN",)).move(
-        State.WORKING,
-        lane,
-        task_id=event.task_id,
-        server_status=event.status,
-        remote_created_at=event.created_at,
-        ttl_ms=event.ttl_ms,
-        interval_ms=event.interval_ms,
-        sent_attempt=max(op.sent_attempt, event.attempt if isinstance(event, TaskBound) else 0),
-        tries=0,
-        auth_tries=0,
-        cases=tuple(case for case in op.cases if case.kind != "UNKNOWN"),
+    bound = (
+        Decision(op)
+        .answered()
+        .move(
+            State.WORKING,
+            lane,
+            task_id=event.task_id,
+            server_status=event.status,
+            remote_created_at=event.created_at,
+            ttl_ms=event.ttl_ms,
+            interval_ms=event.interval_ms,
+            sent_attempt=max(op.sent_attempt, event.attempt if isinstance(event, TaskBound) else 0),
+            tries=0,
+            auth_tries=0,
+            # (A recovered ledger may lack the intent that started it.)
+            budget_left_s=op.policy.wait_budget_s if op.budget_left_s is None else op.budget_left_s,
+            budget_running=True,
+        )
     )
-    if op.intent("submit") is not None:
-        bound = bound.ends("submit", "answered").having(intents=_without_submit(op))
+    for effect in ("submit", "replay"):
+        if op.intent(effect) is not None:
+            bound = bound.ends(effect, "answered").having(intents=_without(bound.operation, effect))
     bound = replace(bound, wake={Lane.POLL: op.policy.clamp_poll_s(event.interval_ms)})
     return cancel_if_remembered(bound, lane)
 
@@ -101,85 +121,66 @@ def cancel_if_remembered(bound: Decision, lane: Lane) -> Decision:
     op = bound.operation
     if op.cancel_generation == 0 or not op.policy.can_cancel:
         return bound
-    cancel = request_cancel(op, lane, None, "a cancel was asked for before the task id was known")
-    return replace(
-        cancel.having(cancel_generation=op.cancel_generation),
-        steps=(*bound.steps, *cancel.steps),
-        intent=bound.intent,
-        closes=bound.closes,
-    )
+    why = "a cancel was asked for before the task id was known"
+    return request_cancel(replace(bound, why=bound.why or why), lane, raised=True)
 
 
-def _without_submit(op: Operation) -> tuple:  # type: ignore[type-arg]
-    return tuple(intent for intent in op.intents if intent.effect != "submit")
+def _without(op: Operation, effect: str) -> tuple[OpenIntent, ...]:
+    return tuple(intent for intent in op.intents if intent.effect != effect)
 
 
 @on(WITH_TASK, TaskBound, LookupFound)
 def bound_again(op: Operation, event: TaskBound | LookupFound) -> Answer:
-    if event.task_id == op.task_id:
-        return Unchanged()
-    return _two_operations(op, "a second task was named for this call")
+    if event.task_id != op.task_id:
+        return two_operations(op, "a second task was named for this call")
+    kind = CaseKind.EFFECT_RECONCILIATION_REQUIRED
+    if isinstance(event, TaskBound) and event.attempt == op.sent_attempt and op.has_case(kind, "E_TWO_OPERATIONS"):
+        kept = tuple(case for case in op.cases if case.kind != kind)
+        return Decision(op, closes=(kind,)).having(cases=kept)  # both attempts are one
+    return Unchanged()
 
 
 @on(WITH_TASK, ResultAtOnce, InputAsked)
 def answered_again(op: Operation, event: ResultAtOnce | InputAsked) -> Answer:
-    return _two_operations(op, f"attempt {event.attempt} was answered beside the task that is known")
+    return two_operations(op, f"attempt {event.attempt} was answered beside the task that is known")
 
 
 @on(BEFORE_TASK, ResultAtOnce)
 def result_at_once(op: Operation, event: ResultAtOnce) -> Answer:
-    if _superseded(op, event.attempt):
-        return _two_operations(
+    if superseded(op, event.attempt) and op.policy.absence != "unique":
+        return two_operations(
             op, f"attempt {event.attempt} was answered with a result while attempt {op.sent_attempt} is out"
         )
-    decision = (
-        Decision(op, closes=("UNKNOWN",)).ends("submit", "answered").having(intents=_without_submit(op), cases=())
-    )
-    if event.terminal == "cancelled":
-        return decision.move(State.TERMINAL_OBSERVED, Lane.SUBMIT, server_status="cancelled").settle(
+    decision = Decision(op).ends("submit", "answered").having(intents=_without(op, "submit"))
+    return ended_at_once(decision, event.terminal, event.result, Lane.SUBMIT)
+
+
+def ended_at_once(decision: Decision, terminal: str, result: Result, lane: Lane) -> Answer:
+    """The call is over without a task: its result is in the answer itself."""
+    op = decision.operation
+    decision = decision.answered()
+    if terminal == "cancelled":
+        return decision.move(State.TERMINAL_OBSERVED, lane, server_status="cancelled").settle(
             State.ACCEPTED,
             Outcome.CANCELLED,
             code="E_REMOTE_CANCELLED",
             effects=op.policy.effects,
             terminal="cancelled",
         )
-    decision = decision.move(
-        State.TERMINAL_OBSERVED, Lane.SUBMIT, server_status=event.terminal, terminal_status=event.terminal
-    )
-    return conclude(decision, event.result, Lane.SUBMIT)
-
-
-@on(BEFORE_TASK, InputAsked)
-def input_asked(op: Operation, event: InputAsked) -> Answer:
-    if op.state is not State.SUBMITTING or _superseded(op, event.attempt):
-        return unknown(
-            Decision(op), "E_SUBMISSION_UNKNOWN", "the server asked for input on an attempt that is no longer open"
-        )
-    return (
-        Decision(op)
-        .ends("submit", "answered")
-        .move(
-            State.INPUT_REQUIRED,
-            Lane.SUBMIT,
-            input_round=op.input_round + 1,
-            input_digest=event.digest,
-            input_left_s=op.policy.input_deadline_s,
-            budget_running=False,
-            intents=_without_submit(op),
-        )
-    )
+    decision = decision.move(State.TERMINAL_OBSERVED, lane, server_status=terminal, terminal_status=terminal)
+    return conclude(decision, result, lane)
 
 
 @on(BEFORE_TASK, SubmitRejected)
 def rejected(op: Operation, event: SubmitRejected) -> Answer:
-    """Definite for a first attempt only: on a later one it says nothing of the first (SPEC section 1)."""
-    if event.attempt != 1 or op.sent_attempt > 1 or op.state is State.NOT_FOUND_SAFE:
+    """Definite for a first attempt only: on a later one, or beside a replay, it says nothing of the other (SPEC
+    section 1)."""
+    replayed = op.state is State.SUBMISSION_UNKNOWN and op.policy.lookup == "replay"
+    if event.attempt != 1 or op.sent_attempt > 1 or op.state is State.NOT_FOUND_SAFE or replayed:
         return _unclear(
             op, event.attempt, "E_SUBMISSION_UNKNOWN", f"attempt {event.attempt} was rejected with {event.code}"
         )
-    decision = (
-        Decision(op, closes=("UNKNOWN",)).ends("submit", "answered").having(intents=_without_submit(op), cases=())
-    )
+    decision = Decision(op).ends("submit", "answered").having(intents=_without(op, "submit"))
     return (
         decision.note(event.code, event.why)
         .move(State.TERMINAL_OBSERVED, Lane.SUBMIT)
@@ -194,7 +195,7 @@ def not_processed(op: Operation, event: SubmitNotProcessed) -> Answer:
     auth_tries = op.auth_tries + 1 if event.auth else op.auth_tries
     unsent = _unsent(op, "not_processed", auth_tries=auth_tries)
     if event.auth and auth_tries >= op.policy.auth_tries:
-        return _refuse(unsent, "E_AUTH_EXPIRED", "the credential was refused three times")
+        return refuse(unsent, "E_AUTH_EXPIRED", "the credential was refused three times")
     return _again(unsent.note(event.code, "the server did not process it"), event.retry_after_s)
 
 
@@ -221,20 +222,23 @@ def not_sent(op: Operation, event: SubmitNotSent) -> Answer:
     auth_tries = op.auth_tries + 1 if event.auth else op.auth_tries
     unsent = _unsent(op, "withdrawn", auth_tries=auth_tries)
     if event.auth and auth_tries >= op.policy.auth_tries:
-        return _refuse(unsent, "E_AUTH_EXPIRED", "the credential was refused three times")
+        return refuse(unsent, "E_AUTH_EXPIRED", "the credential was refused three times")
     return _again(unsent.note("E_NOT_SENT_YET", event.why), event.retry_after_s)
 
 
 def _unsent(op: Operation, how: str, **changes: object) -> Decision:
-    """The send is taken back: it does not use up the attempt (same attempt, new send token)."""
+    """The send is taken back: it does not use up the attempt (same attempt, new send token). A leg that was taken back
+    leaves the one before it sent."""
     started = op.budget_left_s is None
-    taken_back = op.sent_attempt if op.intent("submit") is None else min(op.sent_attempt, op.attempt - 1)
+    taken_back = op.sent_attempt
+    if op.intent("submit") is not None and op.leg == 1:
+        taken_back = min(op.sent_attempt, op.attempt - 1)
     return (
         Decision(op)
         .ends("submit", how)
         .having(
             sent_attempt=taken_back,
-            intents=_without_submit(op),
+            intents=_without(op, "submit"),
             tries=op.tries + 1,
             # A target that never lets us connect must not hold a call for ever, so the budget starts here at the
             # latest.
@@ -248,40 +252,47 @@ def _unsent(op: Operation, how: str, **changes: object) -> Decision:
 def _again(decision: Decision, retry_after_s: float | None) -> Decision:
     """Same key, back off, inside the budget; a remembered cancel or an ended budget ends it now, since nothing ran."""
     op = decision.operation
-    if op.cancel_generation > 0 and op.sent_attempt == 0:
-        return decision.settle(State.CANCELLED_ACCEPTED, Outcome.CANCELLED, effects=False, terminal="cancelled")
+    if op.cancel_generation > 0:
+        return cancelled(decision, effects=effects_before_task(op))
     if op.budget_left_s is not None and op.budget_left_s <= 0:
         return over_budget_unsent(decision, Lane.SUBMIT)
-    return replace(decision, wake={Lane.SUBMIT: backoff_s(op.tries, retry_after_s)})
+    return replace(decision, wake={submit_lane(op): backoff_s(op.tries, retry_after_s)})
 
 
 def over_budget_unsent(decision: Decision, lane: Lane) -> Decision:
-    """The budget is over and the current attempt never left: E_NEVER_SENT, or E_NOT_RESUBMITTED after a first
-    attempt."""
+    """The budget is over and the current send never left: E_NEVER_SENT, E_NOT_RESUBMITTED after a first attempt, or
+    E_WAIT_BUDGET_EXHAUSTED after a leg of this one."""
     op = decision.operation
+    if 0 < op.sent_attempt < op.attempt:
+        return refuse(decision, "E_NOT_RESUBMITTED", "the wait budget ended before the second attempt was sent")
     if op.sent_attempt > 0:
-        return _refuse(decision, "E_NOT_RESUBMITTED", "the wait budget ended before the second attempt was sent")
+        code, why = "E_WAIT_BUDGET_EXHAUSTED", "the wait budget ended before the next leg was sent"
+    else:
+        code, why = "E_NEVER_SENT", "the wait budget ended and nothing was ever sent"
     return (
-        decision.note("E_NEVER_SENT", "the wait budget ended and nothing was ever sent")
+        decision.note(code, why)
         .move(State.TERMINAL_OBSERVED, lane)
-        .settle(State.ACCEPTED, Outcome.FAILED, code="E_NEVER_SENT", effects=False, terminal="failed")
+        .settle(State.ACCEPTED, Outcome.FAILED, code=code, effects=effects_before_task(op), terminal="failed")
     )
 
 
-def _refuse(decision: Decision, code: str, why: str) -> Decision:
+def refuse(decision: Decision, code: str, why: str) -> Decision:
+    """REFUSED while nothing is out. Of a later attempt it is told that it was not sent, whatever stood in its way."""
     op = decision.operation
-    if op.sent_attempt > 0:
+    if op.attempt > 1 or op.state is State.NOT_FOUND_SAFE:
         code = "E_NOT_RESUBMITTED"
     return decision.note(code, why).settle(
-        State.REFUSED, Outcome.REFUSED, code=code, effects=effects_after_absence(op), terminal="refused"
+        State.REFUSED, Outcome.REFUSED, code=code, effects=effects_before_task(op), terminal="refused"
     )
 
 
 @on((State.SUBMITTING, State.NOT_FOUND_SAFE), RefusedBeforeSubmit)
 def refused_before_submit(op: Operation, event: RefusedBeforeSubmit) -> Answer:
-    if op.intent("submit") is not None:
+    if op.state is State.SUBMITTING and not nothing_out(op):
         return Refusal("E_INTENT_OPEN", "a submit may be on its way; its answer decides")
-    return _refuse(Decision(op), event.code, event.why)
+    if op.cancel_generation > 0:
+        return cancelled(Decision(op), effects=effects_before_task(op))
+    return refuse(Decision(op), event.code, event.why)
 
 
 @on(BEFORE_TASK, SubmitUnclear)
@@ -296,7 +307,7 @@ def intent_overdue(op: Operation, event: IntentOverdue) -> Answer:
     if intent is None:
         return Unchanged()
     if intent.send_left_s > 0:
-        return Decision(op, wake={Lane.SUBMIT: intent.send_left_s})
+        return Decision(op, wake={submit_lane(op): intent.send_left_s})
     return _unclear(op, intent.attempt, "E_SUBMISSION_UNKNOWN", "the worker that sent it left no answer")
 
 
@@ -307,49 +318,25 @@ def _unclear(op: Operation, attempt: int, code: str, why: str) -> Answer:
     if op.state is State.SUBMITTING:
         decision = decision.move(State.SUBMISSION_UNKNOWN, Lane.SUBMIT, tries=0)
     if op.intent("submit") is not None:
-        decision = decision.ends("submit", "lost").having(intents=_without_submit(op))
+        decision = decision.ends("submit", "lost").having(intents=_without(op, "submit"))
     if op.policy.lookup == "none" or code == "E_KEY_REUSED_DIFFERENT_REQUEST":
         return unknown(decision, code, why)
     return decision
 
 
-# -- lookup ----------------------------------------------------------------------------------------------------------
-
-
-@on((State.SUBMISSION_UNKNOWN,), LookupAbsent)
-def lookup_absent(op: Operation, event: LookupAbsent) -> Answer:
-    """Absence counts only with its proof, after the last `send_by` and the settle window by the ledger's clock (SPEC
-    section 7)."""
-    if op.settle_left_s > 0:
-        return Decision(op, wake={Lane.LOOKUP: op.settle_left_s})
-    proven = op.policy.absence in ("unique", "closes") or (op.policy.absence == "bounded" and op.policy.bounded_allowed)
-    if not (event.authoritative and proven):
-        return unknown(Decision(op), "E_SUBMISSION_UNKNOWN", "the lookup found nothing, which proves nothing here")
-    return (
-        Decision(op, closes=("UNKNOWN",))
-        .case(CaseKind.NEVER_CREATED, "E_SUBMISSION_UNKNOWN", "the server holds nothing under the key", closed=True)
-        .move(State.NOT_FOUND_SAFE, Lane.LOOKUP, tries=0, cases=())
-    )
-
-
-LOOKUP_TRIES = 5
-
-
-@on((State.SUBMISSION_UNKNOWN,), LookupUnsure)
-def lookup_unsure(op: Operation, event: LookupUnsure) -> Answer:
-    tries = op.tries + 1
-    decision = Decision(op).having(tries=tries)
-    if tries >= LOOKUP_TRIES:
-        return unknown(decision, event.code, event.why)
-    return replace(decision, wake={Lane.LOOKUP: backoff_s(tries)})
+@on((State.SUBMITTING,), Resubmit)
+def submit_unsent(op: Operation, event: Resubmit) -> Answer:
+    """A cancel was remembered beside evidence that has been read since: nothing is out, and nothing will be sent."""
+    if op.cancel_generation == 0 or not nothing_out(op):
+        return Unchanged()
+    return cancelled(Decision(op), effects=effects_before_task(op))
 
 
 @on((State.NOT_FOUND_SAFE,), Resubmit)
 def resubmit(op: Operation, event: Resubmit) -> Answer:
     if op.cancel_generation > 0:
-        return Decision(op).settle(
-            State.CANCELLED_ACCEPTED, Outcome.CANCELLED, effects=effects_after_absence(op), terminal="cancelled"
-        )
+        return cancelled(Decision(op), effects=effects_before_task(op))
     if op.attempt >= op.policy.max_attempts:
         return unknown(Decision(op), "E_SUBMISSION_UNKNOWN", f"{op.attempt} attempts were made")
-    return Decision(op, wake={Lane.SUBMIT: 0.0}).move(State.SUBMITTING, Lane.SUBMIT, attempt=op.attempt + 1, tries=0)
+    again = Decision(op, wake={submit_lane(op): 0.0})
+    return again.move(State.SUBMITTING, Lane.SUBMIT, attempt=op.attempt + 1, tries=0)

@@ -1,11 +1,17 @@
-"""Rules of the timer lane and of people: deadlines, quarantine, verdicts (SPEC sections 3, 4, 5, 7)."""
+"""Rules of the timer lane: deadlines, budgets, quarantine (SPEC sections 3, 4, 5, 7)."""
 
-from .decision import Answer, Decision, Refusal, Unchanged
-from .events import DeadlineReached, Quarantined, VerdictGiven
+from dataclasses import replace
+
+from .decision import Answer, Decision, Unchanged
+from .events import DeadlineReached, Quarantined
 from .operation import Operation
-from .rules import effects_after_absence, effects_before_task, on, request_cancel, unknown
-from .rules_submit import cancel_if_remembered, over_budget_unsent
+from .rules import cancelled, effects_before_task, on, request_cancel, unknown
+from .rules_submit import over_budget_unsent, refuse
 from .states import OPEN, Lane, Outcome, State
+from .wakes import SLOW_READ_S
+
+BESIDE_S = 5.0
+"""How much later a timer comes again that leaves the end to another lane."""
 
 
 def _budget_over(op: Operation) -> bool:
@@ -31,26 +37,20 @@ def unknown_deadline(op: Operation, event: DeadlineReached) -> Answer:
 def not_found_safe_deadline(op: Operation, event: DeadlineReached) -> Answer:
     if not _budget_over(op):
         return Unchanged()
-    return (
-        Decision(op)
-        .note("E_NOT_RESUBMITTED", "the wait budget ended before the second attempt")
-        .settle(
-            State.REFUSED,
-            Outcome.REFUSED,
-            code="E_NOT_RESUBMITTED",
-            effects=effects_after_absence(op),
-            terminal="refused",
-        )
-    )
+    if op.cancel_generation > 0:
+        return Decision(op, wake={Lane.TIMER: BESIDE_S})  # the submit lane is due, and ends what was cancelled
+    return refuse(Decision(op), "E_NOT_RESUBMITTED", "the wait budget ended before the second attempt")
 
 
 @on((State.WORKING,), DeadlineReached)
 def working_deadline(op: Operation, event: DeadlineReached) -> Answer:
-    if not _budget_over(op):
-        return Unchanged()
+    return _budget_ends(op) if _budget_over(op) else Unchanged()
+
+
+def _budget_ends(op: Operation) -> Answer:
     code, why = "E_WAIT_BUDGET_EXHAUSTED", f"waited {op.policy.wait_budget_s:g} s"
     if op.policy.on_budget == "cancel" and op.policy.can_cancel:
-        return request_cancel(op, Lane.TIMER, code, why)
+        return request_cancel(Decision(op).note(code, why), Lane.TIMER)
     return unknown(Decision(op).having(budget_running=False).note(code, why), code, why)
 
 
@@ -69,17 +69,17 @@ def input_deadline(op: Operation, event: DeadlineReached) -> Answer:
                 terminal="failed",
             )
         )
+    if op.task_id is not None and op.input_left_s is None and _budget_over(op):
+        return _budget_ends(op)  # everything was replied to, and the task does not go on
     if op.input_left_s is None or op.input_left_s > 0:
         return Unchanged()
     code, why = "E_INPUT_DEADLINE", "nobody answered in time"
     if op.policy.on_input_deadline == "reconcile" or (op.task_id is not None and not op.policy.can_cancel):
         return unknown(Decision(op).note(code, why), code, why)
     if op.task_id is not None:
-        return request_cancel(op, Lane.TIMER, code, why)
+        return request_cancel(Decision(op).note(code, why), Lane.TIMER)
     raised = Decision(op).having(cancel_generation=op.cancel_generation + 1).note(code, why)
-    return raised.settle(
-        State.CANCELLED_ACCEPTED, Outcome.CANCELLED, code=code, effects=effects_before_task(op), terminal="cancelled"
-    )
+    return cancelled(raised, effects=effects_before_task(op), code=code)
 
 
 @on((State.CANCEL_REQUESTED,), DeadlineReached)
@@ -88,9 +88,9 @@ def cancel_deadline(op: Operation, event: DeadlineReached) -> Answer:
     if op.confirm_left_s is None or op.confirm_left_s > 0:
         return Unchanged()
     code = "E_CANCEL_UNCONFIRMED"
-    return unknown(
-        Decision(op).having(confirm_left_s=None), code, f"no end seen {op.policy.cancel_confirm_s:g} s after the cancel"
-    )
+    why = f"no end seen {op.policy.cancel_confirm_s:g} s after the cancel"
+    # Whoever reads it now goes by the pace of before.
+    return replace(unknown(Decision(op).having(confirm_left_s=None), code, why), wake={Lane.POLL: SLOW_READ_S})
 
 
 @on((State.TERMINAL_OBSERVED, State.FETCHING_RESULT), DeadlineReached)
@@ -105,29 +105,11 @@ def parked_deadline(op: Operation) -> Answer:
         return Unchanged()
     if left_s > 0:
         return Decision(op, wake={Lane.TIMER: left_s})
-    asked = Decision(op, closes=tuple({case.kind for case in op.cases})).having(cases=())
-    why = f"on_unknown: abandon, after {op.policy.on_unknown_after_s:g} s"
-    return asked.note("E_ABANDONED", why).settle(State.ACCEPTED, Outcome.ABANDONED, code="E_ABANDONED", effects=False)
+    given_up = Decision(op).note("E_ABANDONED", f"on_unknown: abandon, after {op.policy.on_unknown_after_s:g} s")
+    return given_up.settle(State.ACCEPTED, Outcome.ABANDONED, code="E_ABANDONED", effects=False)
 
 
 @on(sorted(OPEN), Quarantined)
 def quarantined(op: Operation, event: Quarantined) -> Answer:
     """One hostile row must not take its bearers down for ever: it waits for a person, alone."""
     return unknown(Decision(op), "E_QUARANTINED", f"five claims in a row ended without an outcome ({event.where})")
-
-
-@on(sorted(OPEN), VerdictGiven)
-def verdict(op: Operation, event: VerdictGiven) -> Answer:
-    if not op.cases:
-        return Refusal("E_NO_CASE", "no case is open on this operation", note=False)
-    closing = Decision(op, closes=tuple({case.kind for case in op.cases})).having(cases=())
-    if event.verdict == "give_up":
-        return closing.settle(State.ACCEPTED, Outcome.ABANDONED, code="E_ABANDONED", effects=True)
-    if op.state is not State.SUBMISSION_UNKNOWN:
-        return Refusal("E_VERDICT_NOT_OFFERED", f"{event.verdict} is no answer to a case in {op.state}", note=False)
-    if event.verdict == "never_created":
-        return closing.settle(State.ACCEPTED, Outcome.FAILED, code="E_NOT_SENT_BY_VERDICT", effects=True)
-    if not event.task_id:
-        return Refusal("E_VERDICT_INCOMPLETE", "a bind needs the task id", note=False)
-    bound = closing.move(State.WORKING, Lane.DOOR, task_id=event.task_id, budget_running=op.budget_left_s is not None)
-    return cancel_if_remembered(bound, Lane.DOOR)

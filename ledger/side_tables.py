@@ -1,6 +1,22 @@
-"""The tables beside operations: sessions of servers, letters that could not be delivered, notices, webhooks."""
+"""The tables beside operations: questions to people, switches, sessions of servers, letters that could not be
+delivered, notices, webhooks."""
 
-from sqlalchemy import CheckConstraint, Column, Index, Integer, LargeBinary, Table, Text, Uuid, text
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    text,
+)
 
 from .tables import metadata, moment
 
@@ -64,4 +80,79 @@ webhook_endpoint = Table(
     moment("stopped_at"),
     Column("why", Text),
     comment="The state of a namespace's webhook; no row: well. Stopped by a 410, or after three days of failures.",
+)
+
+input_round = Table(
+    "input_round",
+    metadata,
+    Column("operation_id", Uuid),
+    Column("number", SmallInteger),
+    Column("leg", SmallInteger, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("method", Text, nullable=False),
+    Column("params", LargeBinary, nullable=False),
+    Column("schema_digest", LargeBinary, nullable=False),
+    Column("reply_to", Text, nullable=False),
+    Column("state", Text, nullable=False, server_default=text("'open'")),
+    Column("sends", SmallInteger, nullable=False, server_default=text("0")),
+    Column("reply", LargeBinary),
+    Column("replied_by", Text),
+    moment("replied_at"),
+    moment("opened_at", nullable=False),
+    moment("closed_at"),
+    Column("how", Text),
+    PrimaryKeyConstraint("operation_id", "number"),
+    UniqueConstraint("operation_id", "leg", "key", name="input_round_key"),
+    CheckConstraint("state IN ('open', 'replied', 'sent', 'unclear', 'closed')", name="input_round_state"),
+    CheckConstraint(
+        "(state = 'closed') = (closed_at IS NOT NULL) AND (closed_at IS NULL) = (how IS NULL)",
+        name="input_round_closed_whole",
+    ),
+    CheckConstraint(
+        "(reply IS NULL) = (replied_at IS NULL) AND (reply IS NULL) = (replied_by IS NULL)",
+        name="input_round_reply_whole",
+    ),
+    Index("input_round_open", "opened_at", postgresql_where=text("state <> 'closed'")),
+    comment="One question of a tool to a person. Its reply is used once.",
+)
+
+adapter_mode = Table(
+    "adapter_mode",
+    metadata,
+    Column("fleet", Text),
+    Column("protocol", Text),
+    Column("mode", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    moment("changed_at", nullable=False, default=True),
+    PrimaryKeyConstraint("fleet", "protocol"),
+    CheckConstraint("mode IN ('open', 'drain', 'off')", name="adapter_mode_mode"),
+    comment="A protocol version that takes no new submits any more; no row: open.",
+)
+
+rollout = Table(
+    "rollout",
+    metadata,
+    Column("fleet", Text),
+    Column("target", Text),
+    Column("tool", Text),
+    Column("percent", Float, nullable=False),
+    Column("shadow", Boolean, nullable=False),
+    Column("reason", Text, nullable=False),
+    moment("changed_at", nullable=False, default=True),
+    PrimaryKeyConstraint("fleet", "target", "tool"),
+    CheckConstraint("percent BETWEEN 0 AND 100", name="rollout_percent"),
+    comment="Which part of a tool's call nodes is taken on, and whether the rest runs as a shadow; no row: all.",
+)
+
+shadow_report = Table(
+    "shadow_report",
+    metadata,
+    Column("namespace", Text),
+    Column("call_node_id", Text),
+    Column("outcome", Text, nullable=False),
+    Column("result", LargeBinary),
+    moment("reported_at", nullable=False, default=True),
+    PrimaryKeyConstraint("namespace", "call_node_id"),
+    CheckConstraint("outcome IN ('succeeded', 'failed', 'cancelled')", name="shadow_report_outcome"),
+    comment="What the old path made of a call node that also ran as a shadow.",
 )

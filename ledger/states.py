@@ -70,8 +70,8 @@ EDGES: dict[tuple[State, State], frozenset[Lane]] = {
     **_VERDICT,
     (_S.SUBMITTING, _S.WORKING): frozenset({Lane.SUBMIT, Lane.LOOKUP}),
     (_S.SUBMITTING, _S.INPUT_REQUIRED): frozenset({Lane.SUBMIT}),
-    (_S.SUBMITTING, _S.SUBMISSION_UNKNOWN): frozenset({Lane.SUBMIT}),
-    (_S.SUBMITTING, _S.TERMINAL_OBSERVED): frozenset({Lane.SUBMIT, Lane.TIMER}),
+    (_S.SUBMITTING, _S.SUBMISSION_UNKNOWN): frozenset({Lane.SUBMIT, Lane.DOOR}),
+    (_S.SUBMITTING, _S.TERMINAL_OBSERVED): frozenset({Lane.SUBMIT, Lane.LOOKUP, Lane.TIMER}),
     (_S.SUBMITTING, _S.CANCELLED_ACCEPTED): frozenset({Lane.DOOR, Lane.SUBMIT}),
     (_S.SUBMITTING, _S.REFUSED): frozenset({Lane.SUBMIT, Lane.TIMER}),
     (_S.SUBMISSION_UNKNOWN, _S.WORKING): frozenset({Lane.LOOKUP, Lane.SUBMIT, Lane.DOOR}),
@@ -79,7 +79,7 @@ EDGES: dict[tuple[State, State], frozenset[Lane]] = {
     (_S.SUBMISSION_UNKNOWN, _S.TERMINAL_OBSERVED): frozenset({Lane.LOOKUP, Lane.SUBMIT}),
     (_S.NOT_FOUND_SAFE, _S.SUBMITTING): frozenset({Lane.SUBMIT}),
     (_S.NOT_FOUND_SAFE, _S.WORKING): frozenset({Lane.SUBMIT, Lane.LOOKUP}),
-    (_S.NOT_FOUND_SAFE, _S.TERMINAL_OBSERVED): frozenset({Lane.SUBMIT}),
+    (_S.NOT_FOUND_SAFE, _S.TERMINAL_OBSERVED): frozenset({Lane.SUBMIT, Lane.LOOKUP}),
     (_S.NOT_FOUND_SAFE, _S.SUBMISSION_UNKNOWN): frozenset({Lane.DOOR}),
     (_S.NOT_FOUND_SAFE, _S.REFUSED): frozenset({Lane.SUBMIT, Lane.TIMER}),
     (_S.NOT_FOUND_SAFE, _S.CANCELLED_ACCEPTED): frozenset({Lane.DOOR, Lane.SUBMIT}),
@@ -96,7 +96,7 @@ EDGES: dict[tuple[State, State], frozenset[Lane]] = {
     (_S.TERMINAL_OBSERVED, _S.FETCHING_RESULT): frozenset(
         {Lane.POLL, Lane.FETCH, Lane.SUBMIT, Lane.LOOKUP, Lane.CANCEL}
     ),
-    (_S.TERMINAL_OBSERVED, _S.ACCEPTED): frozenset({Lane.DOOR, Lane.SUBMIT, Lane.TIMER, Lane.POLL}),
+    (_S.TERMINAL_OBSERVED, _S.ACCEPTED): frozenset({Lane.DOOR, Lane.SUBMIT, Lane.LOOKUP, Lane.TIMER, Lane.POLL}),
     (_S.FETCHING_RESULT, _S.ACCEPTED): frozenset(
         {Lane.DOOR, Lane.FETCH, Lane.POLL, Lane.SUBMIT, Lane.LOOKUP, Lane.CANCEL, Lane.TIMER}
     ),

@@ -16,7 +16,7 @@ from .ids import uuid7
 from .policy import Policy
 from .rows import PolicyOf, Row, read_rows
 from .states import Lane
-from .tables import execution_epoch, target_state, tool_descriptor, tool_policy
+from .tables import execution_epoch, operation, target_state, tool_descriptor, tool_policy
 
 EVIDENCE_GRACE_S = 2.0
 """A living bearer consumes its own evidence well within this; afterwards anybody does."""
@@ -50,6 +50,8 @@ class Answer:
     status: int
     headers: str
     body: bytes
+    seq: int = 0
+    """The sequence of the reading that brought it, where one did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,17 +165,29 @@ class Store:
             "statuses": [answer.status for answer in answers],
             "headers": [answer.headers for answer in answers],
             "bodies": [answer.body for answer in answers],
+            "seqs": [answer.seq for answer in answers],
         }
         with self.database.autocommit() as connection:
             connection.execute(statement("append_evidence"), arguments)
 
-    def overdue_evidence(self, limit: int) -> list[UUID]:
-        """Operations with evidence that its bearer did not consume."""
+    def overdue_evidence(self, targets: Iterable[str], limit: int) -> list[UUID]:
+        """Operations of these targets with evidence that its bearer did not consume. Of others this process can't read
+        it: a roll-out may have added a target that its file does not name."""
         with self.database.autocommit() as connection:
             found = connection.execute(
-                statement("overdue_evidence"), {"fleet": self.fleet, "grace_s": EVIDENCE_GRACE_S, "limit": limit}
+                statement("overdue_evidence"),
+                {"fleet": self.fleet, "targets": list(targets), "grace_s": EVIDENCE_GRACE_S, "limit": limit},
             )
             return [row[0] for row in found]
+
+    def find_tasks(self, target: str, task_ids: Iterable[str]) -> list[tuple[UUID, str]]:
+        """The operations (id, task id) of these tasks, over or not."""
+        table = operation.c
+        query = select(table.id, table.task_id).where(
+            table.fleet == self.fleet, table.target == target, table.task_id.in_(list(task_ids))
+        )
+        with self.database.autocommit() as connection:
+            return [(row[0], row[1]) for row in connection.execute(query)]
 
     def close_target(self, target: str, for_s: float) -> float:
         """Close a target for everybody (429/503 with Retry-After); returns how long it stays closed, in seconds."""

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from .states import OPEN, TERMINAL, Lane, Outcome, State
+from .states import TERMINAL, Lane, Outcome, State
 
 SCHEMA = "counterfoil"
 metadata = MetaData(schema=SCHEMA)
@@ -45,7 +45,6 @@ def moment(name: str, *, nullable: bool = True, default: bool = False) -> Column
 
 
 _TERMINAL = ", ".join(repr(str(state)) for state in sorted(TERMINAL))
-_OPEN = ", ".join(repr(str(state)) for state in sorted(OPEN))
 
 ledger_identity = Table(
     "ledger_identity",
@@ -139,6 +138,7 @@ call_node = Table(
     PrimaryKeyConstraint("namespace", "call_node_id"),
     CheckConstraint("(outcome IS NULL) = (receipt_id IS NULL)", name="call_node_outcome_with_receipt"),
     CheckConstraint("mode IN ('live', 'shadow', 'not_selected')", name="call_node_mode"),
+    Index("call_node_open", "operation_id", postgresql_where=text("outcome IS NULL AND operation_id IS NOT NULL")),
     comment="The register: never pruned, never partitioned. One receipt a call node, for ever.",
 )
 
@@ -177,7 +177,6 @@ operation = Table(
     Column("cancel_sends", SmallInteger, nullable=False, server_default=text("0")),
     Column("cancel_acked", Boolean, nullable=False, server_default=text("false")),
     Column("input_round", Integer, nullable=False, server_default=text("0")),
-    Column("input_digest", LargeBinary),
     Column("unanswered_rounds", Integer, nullable=False, server_default=text("0")),
     Column("last_code", Text),
     Column("settle_as", Text),
@@ -193,6 +192,12 @@ operation = Table(
     moment("confirm_ends_at"),
     moment("first_intent_at"),
     moment("last_send_by"),
+    Column("leg", SmallInteger, nullable=False, server_default=text("1")),
+    Column("request_state", Text),
+    Column("result_value_digest", LargeBinary),
+    Column("audit_s", Float),
+    moment("audit_ends_at"),
+    Column("shadow", Boolean, nullable=False, server_default=text("false")),
     Column("execution_epoch", BigInteger, nullable=False),
     Column("journal_seq", Integer, nullable=False, server_default=text("0")),
     moment("created_at", nullable=False, default=True),
@@ -210,14 +215,10 @@ operation = Table(
     CheckConstraint(
         "outcome IS DISTINCT FROM 'succeeded' OR result_digest IS NOT NULL", name="operation_success_has_result"
     ),
-    Index(
-        "operation_open_task",
-        "target",
-        "task_id",
-        postgresql_where=text(f"task_id IS NOT NULL AND state IN ({_OPEN})"),
-    ),
+    Index("operation_task", "target", "task_id", postgresql_where=text("task_id IS NOT NULL")),
     Index("operation_submission_key", "submission_key"),
     Index("operation_session", "session_id", postgresql_where=text("session_id IS NOT NULL")),
+    Index("operation_audit", "audit_ends_at", postgresql_where=text("audit_ends_at IS NOT NULL")),
     comment="Cold and wide: nothing is written here per unchanged poll.",
 )
 
@@ -259,7 +260,7 @@ intent = Table(
     moment("opened_at", nullable=False),
     moment("closed_at"),
     Column("how", Text),
-    CheckConstraint("effect IN ('submit', 'answer', 'cancel')", name="intent_effect"),
+    CheckConstraint("effect IN ('submit', 'replay', 'answer', 'cancel')", name="intent_effect"),
     CheckConstraint("(closed_at IS NULL) = (how IS NULL)", name="intent_closed_whole"),
     Index("intent_open", "operation_id", "effect", unique=True, postgresql_where=text("closed_at IS NULL")),
     comment="Committed before the first byte of the one request that has the effect.",
@@ -279,6 +280,7 @@ evidence = Table(
     Column("status", Integer, nullable=False),
     Column("headers", JSONB, nullable=False),
     Column("body", LargeBinary, nullable=False),
+    Column("seq", BigInteger, nullable=False, server_default=text("0")),
     moment("received_at", nullable=False, default=True),
     moment("consumed_at"),
     Index("evidence_unconsumed", "fleet", "received_at", postgresql_where=text("consumed_at IS NULL")),
@@ -359,6 +361,9 @@ reconciliation_case = Table(
     moment("opened_at", nullable=False),
     moment("closed_at"),
     Column("closed_by", Text),
+    Column("verdict", Text),
+    Column("reason", Text),
+    Column("second_actor", Text),
     Index("case_open", "operation_id", "kind", "code", unique=True, postgresql_where=text("closed_at IS NULL")),
     Index("case_operation", "operation_id"),
     CheckConstraint("(closed_at IS NULL) = (closed_by IS NULL)", name="case_closed_whole"),

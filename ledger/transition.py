@@ -8,6 +8,7 @@ write that fails is repeated row by row, so that one hostile row costs the other
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 from uuid import UUID
 
 from sqlalchemy import Connection, select
@@ -17,8 +18,9 @@ from .accept import Settled, accept
 from .database import Database, statement
 from .epochs import check_fence, refuse
 from .errors import LedgerUnavailable, StaleEpoch
-from .events import Event, LookupFound, TaskBound
-from .rows import Evidence, PolicyOf, Row, read_evidence, read_rows, with_operation
+from .events import CancelAsked, Event, InputRequested, LookupFound, Progressed, TaskBound, VerdictGiven
+from .rows import Evidence, PolicyOf, Row, pinned_policies, read_evidence, read_rows, with_operation
+from .rules import LIVE
 from .states import TERMINAL, State
 from .tables import operation as operation_table
 from .work import Applied, Item, Work
@@ -27,7 +29,8 @@ from .writes import write
 log = logging.getLogger(__name__)
 
 Interpret = Callable[[Row, Evidence], Event]
-"""Reads evidence again from its exact bytes; never trusts what an older epoch made of it."""
+"""Reads evidence again from its exact bytes; never trusts what an older epoch made of it. A producer's door has none:
+what it can't read it leaves to the workers."""
 
 PARK_S = 5.0
 """How long a row waits whose write failed, before it is claimed again."""
@@ -42,7 +45,7 @@ class Transitions:
         fleet: str,
         epoch: int | None,
         *,
-        interpret: Interpret,
+        interpret: Interpret | None,
         policy_of: PolicyOf,
         actor: str = "worker",
     ) -> None:
@@ -84,7 +87,8 @@ class Transitions:
             epoch = check_fence(connection, self._fleet, self._epoch)
             rows = read_rows(connection, grouped, self._policy_of, lock=True)
             works = [Work(row, grouped[row.id]) for row in rows]
-            self._decide(connection, works, read_evidence(connection, grouped))
+            leases = _leases(connection, grouped)
+            self._decide(connection, works, read_evidence(connection, grouped), leases)
             held = write(connection, works, fleet=self._fleet, epoch=epoch, actor=self._actor)
         applied = [Applied(work.row.id, work.row, tuple(work.answers), held.get(work.row.id, ())) for work in works]
         gone = [Applied(missing, None) for missing in grouped.keys() - {row.id for row in rows}]
@@ -103,18 +107,32 @@ class Transitions:
             return applied
         return [_accepted(one, verdicts.get(one.operation_id)) for one in applied]
 
-    def _decide(self, connection: Connection, works: list[Work], evidence: Mapping[UUID, list[Evidence]]) -> None:
+    def _decide(
+        self,
+        connection: Connection,
+        works: list[Work],
+        evidence: Mapping[UUID, list[Evidence]],
+        leases: Mapping[tuple[UUID, str], UUID | None],
+    ) -> None:
         """Evidence first, whatever else is brought (SPEC section 1), then what the bearers say."""
         events: list[tuple[Work, Event]] = []
         for work in works:
-            for piece in evidence.get(work.row.id, ()):
-                work.consumed.append(piece.id)
-                events.append((work, self._interpret(work.row, piece)))
-            events += [(work, event) for item in work.items for event in item.events]
-        holders = _holders(connection, events)
+            pieces, interpret = evidence.get(work.row.id, ()), self._interpret
+            if interpret is not None:
+                work.consumed += [piece.id for piece in pieces]
+                events += [(work, interpret(work.row, piece)) for piece in pieces]
+            waits = bool(pieces) and interpret is None
+            events += [
+                (work, _beside(event, evidence_waits=waits))
+                for item in work.items
+                for event in item.events
+                if not _overtaken(work, item, event, leases)
+            ]
+        holders = _holders(connection, self._fleet, events)
         for work, event in events:
-            if isinstance(event, TaskBound | LookupFound):
-                holder = holders.setdefault((work.row.target, event.task_id), work.row.id)
+            if isinstance(event, TaskBound | LookupFound | VerdictGiven) and event.task_id:
+                scope = (work.row.target, work.row.operation.policy.credential, event.task_id)
+                holder = holders.setdefault(scope, work.row.id)
                 work.take(replace(event, elsewhere=holder != work.row.id))
             else:
                 work.take(event)
@@ -141,22 +159,58 @@ class Transitions:
         return Applied(items[0].operation_id, None, failed=True)
 
 
-def _holders(connection: Connection, events: list[tuple[Work, Event]]) -> dict[tuple[str, str], UUID]:
+Scope: TypeAlias = tuple[str, str, str]
+"""(target, credential, task id): two tenants of a server may each have a task of one name (SPEC section 3)."""
+
+
+def _holders(connection: Connection, fleet: str, events: list[tuple[Work, Event]]) -> dict[Scope, UUID]:
     """Which open operations already hold the ids that are about to be bound: looked up before the bind, under the
     row locks (SPEC section 3), one query for the batch. A second bind inside the batch meets the first one here
     as well; one in another transaction waits for this one's end before it looks."""
-    named = [(work.row.target, event.task_id) for work, event in events if isinstance(event, TaskBound | LookupFound)]
+    binds = (TaskBound, LookupFound, VerdictGiven)
+    named = [(w.row.target, event.task_id) for w, event in events if isinstance(event, binds) and event.task_id]
     if not named:
         return {}
     targets, task_ids = zip(*named, strict=True)
     connection.execute(statement("lock_task_ids"), {"targets": list(targets), "task_ids": list(task_ids)})
     table = operation_table.c
     query = (
-        select(table.target, table.task_id, table.id)
+        select(table.target, table.task_id, table.id, table.policy_digest)
+        .where(table.fleet == fleet)
         .where(table.task_id.in_({task_id for _, task_id in named}), table.target.in_({target for target, _ in named}))
         .where(table.state.not_in([str(state) for state in TERMINAL]))
     )
-    return {(target, task_id): holder for target, task_id, holder in connection.execute(query)}
+    found = connection.execute(query).all()
+    policies = pinned_policies(connection, {row[3] for row in found if row[3] is not None})
+    return {
+        (target, policies[digest].credential if digest else "", task_id): holder
+        for target, task_id, holder, digest in found
+    }
+
+
+def _leases(connection: Connection, ids: Iterable[UUID]) -> dict[tuple[UUID, str], UUID | None]:
+    """(operation, lane) -> token, from wake rows locked after their operations: third statement of a transition."""
+    found = connection.execute(statement("lock_wakes"), {"ids": sorted(ids)})
+    return {(row[0], row[1]): row[2] for row in found}
+
+
+def _overtaken(work: Work, item: Item, event: Event, leases: Mapping[tuple[UUID, str], UUID | None]) -> bool:
+    """A reading that was asked before its bearer lost the row: whoever has it now reads younger, and an unchanged
+    answer of his leaves no sequence that this one could be compared with (SPEC section 3). An end counts from
+    anybody, and after an end nothing is moved by it: there it is noted."""
+    operation = work.before.operation
+    return (
+        operation.state in LIVE
+        and not operation.over
+        and isinstance(event, Progressed | InputRequested)
+        and item.token is not None
+        and leases.get((item.operation_id, str(item.lane))) != item.token
+    )
+
+
+def _beside(event: Event, *, evidence_waits: bool) -> Event:
+    """A cancel must not end what a server may have said something of."""
+    return replace(event, evidence_waits=True) if evidence_waits and isinstance(event, CancelAsked) else event
 
 
 def _accepted(applied: Applied, verdict: str | None) -> Applied:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from .decision import Answer, CaseDraft, Decision, Refusal, Unchanged
-from .events import Event
+from .events import Event, VerdictGiven
 from .machine import decide
 from .operation import OpenCase
 from .rows import Row, with_operation
@@ -80,7 +80,7 @@ class Work:
 
     def take(self, event: Event) -> None:
         """Decide one event on top of what was decided before it."""
-        answer = decide(self.row.operation, event)
+        answer = self._outdated(event) or decide(self.row.operation, event)
         self.answers.append(answer)
         if isinstance(answer, Decision):
             if answer.operation.settle_as is not None and not self.row.operation.over:
@@ -91,6 +91,14 @@ class Work:
                 self.replaced.setdefault(Lane.POLL, answer.next_poll_in_s)
         elif answer.note:
             self.refusals.append(answer)
+
+    def _outdated(self, event: Event) -> Refusal | None:
+        """A verdict counts for what its person saw, or not at all (SPEC section 7)."""
+        if not isinstance(event, VerdictGiven) or event.seen_seq is None:
+            return None
+        if not self.decisions and self.before.journal_seq == event.seen_seq:
+            return None
+        return Refusal("E_CASE_CHANGED", "something happened since the case was looked at", note=False)
 
     def _accept(self, decision: Decision) -> None:
         self.decisions.append(decision)

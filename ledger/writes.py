@@ -7,10 +7,13 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from .database import statement
+from .decision import Decision
+from .events import VerdictGiven
 from .ids import uuid7
 from .notices import DRAFT_ARRAYS, drafts
 from .states import Lane
 from .work import Held, Item, Work
+from .write_rounds import arrays, write_rounds
 
 _COLUMNS = (
     "attempt",
@@ -30,7 +33,6 @@ _COLUMNS = (
     "cancel_sends",
     "cancel_acked",
     "input_round",
-    "input_digest",
     "unanswered_rounds",
     "last_code",
     "error_code",
@@ -42,6 +44,10 @@ _COLUMNS = (
     "budget_left_s",
     "input_left_s",
     "confirm_left_s",
+    "leg",
+    "request_state",
+    "result_value_digest",
+    "audit_s",
 )
 
 
@@ -50,14 +56,14 @@ def write(
 ) -> dict[UUID, tuple[Held, ...]]:
     """Write everything that was decided; returns the wake rows that each operation's bearer now holds.
 
-    Lock order: operation (held), wake, intent, result, case, journal.
+    Lock order: operation (held), wake, round, intent, result, case, journal.
     """
     lines = {work.row.id: _journal_lines(work) for work in works}
     touched = [work for work in works if lines[work.row.id] or work.decisions or work.before.execution_epoch < epoch]
     if touched:
         connection.execute(statement("write_operations"), _operation_arrays(touched, lines) | {"epoch": epoch})
     held = _write_wakes(connection, works, fleet=fleet, epoch=epoch)
-    _write_children(connection, works)
+    _write_children(connection, works, fleet=fleet, epoch=epoch)
     numbered = [
         (work.row.id, work.before.journal_seq + 1 + index, *line)
         for work in touched
@@ -65,13 +71,8 @@ def write(
     ]
     if numbered:
         names = ("ids", "seqs", "events", "sources", "targets", "lanes", "codes", "whys")
-        connection.execute(statement("write_journal"), _arrays(names, numbered) | {"epoch": epoch, "actor": actor})
+        connection.execute(statement("write_journal"), arrays(names, numbered) | {"epoch": epoch, "actor": actor})
     return held
-
-
-def _arrays(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
-    """Rows to one array a column, the form that `unnest` takes."""
-    return {name: [row[index] for row in rows] for index, name in enumerate(names)}
 
 
 Line = tuple[str, str | None, str | None, str | None, str | None, str | None]
@@ -88,27 +89,38 @@ def _journal_lines(work: Work) -> list[Line]:
             lines.append(("noted", None, None, None, decision.code, decision.why))
         elif not decision.steps and decision.why is not None:
             lines.append(("asked", None, None, None, None, decision.why))
+        if decision.verdict is not None:
+            lines.append(("verdict", None, None, Lane.DOOR, None, _words(decision.verdict)))
         lines += [("case_opened", None, case.kind, None, case.code, case.why) for case in decision.opens]
     lines += [("refused", None, None, None, refusal.code, refusal.why) for refusal in work.refusals]
     return [(*line[:5], line[5][:500] if line[5] else None) for line in lines]
 
 
+def _words(said: VerdictGiven) -> str:
+    """A verdict for the journal, whose line bears the first person's name already."""
+    second = "" if said.second_actor is None else f" (second: {said.second_actor})"
+    return f"{said.verdict}{second}: {said.reason}"
+
+
 def _operation_arrays(works: Sequence[Work], lines: dict[UUID, list[Line]]) -> dict[str, list[Any]]:
     now = [work.row.operation for work in works]
     before = [work.before.operation for work in works]
-    arrays: dict[str, list[Any]] = {name: [getattr(op, name) for op in now] for name in _COLUMNS}
-    arrays["id"] = [op.id for op in now]
+    columns: dict[str, list[Any]] = {name: [getattr(op, name) for op in now] for name in _COLUMNS}
+    columns["id"] = [op.id for op in now]
     for name in ("state", "settle_as", "outcome"):
-        arrays[name] = [None if getattr(op, name) is None else str(getattr(op, name)) for op in now]
-    arrays["budget_moved"] = [
+        columns[name] = [None if getattr(op, name) is None else str(getattr(op, name)) for op in now]
+    columns["budget_moved"] = [
         (a.budget_left_s, a.budget_running) != (b.budget_left_s, b.budget_running)
         for a, b in zip(now, before, strict=True)
     ]
     for name in ("input", "confirm"):
         left = f"{name}_left_s"
-        arrays[f"{name}_moved"] = [getattr(a, left) != getattr(b, left) for a, b in zip(now, before, strict=True)]
-    arrays["journal_seq"] = [work.before.journal_seq + len(lines[work.row.id]) for work in works]
-    return arrays
+        columns[f"{name}_moved"] = [getattr(a, left) != getattr(b, left) for a, b in zip(now, before, strict=True)]
+    columns["audit_moved"] = [
+        a.audit_left_s is None and b.audit_left_s is not None for a, b in zip(now, before, strict=True)
+    ]
+    columns["journal_seq"] = [work.before.journal_seq + len(lines[work.row.id]) for work in works]
+    return columns
 
 
 def _write_wakes(
@@ -118,7 +130,6 @@ def _write_wakes(
     ids = [work.row.id for work, *_ in wanted]
     lanes = [str(lane) for _, lane, *_ in wanted]
     operations = [work.row.id for work in works]
-    connection.execute(statement("lock_wakes"), {"ids": operations})
     connection.execute(statement("drop_wakes"), {"operations": operations, "ids": ids, "lanes": lanes})
     if not wanted:
         return {}
@@ -180,20 +191,39 @@ def _held(
     return held
 
 
-def _write_children(connection: Connection, works: Sequence[Work]) -> None:
+def _by(decision: Decision) -> tuple[str, str | None, str | None, str | None]:
+    """Who closes cases: evidence, or a person with a verdict."""
+    said = decision.verdict
+    return (
+        ("evidence", None, None, None) if said is None else (said.actor, said.verdict, said.reason, said.second_actor)
+    )
+
+
+def _keep_results(connection: Connection, decided: Sequence[tuple[UUID, Decision]], *, fleet: str, epoch: int) -> None:
+    """Results that can't be accepted by themselves stay with the evidence, for the person who may accept them."""
+    kept = [(uuid7(), id_, d.keeps.body, d.keeps.pointer) for id_, d in decided if d.keeps is not None]
+    if kept:
+        names = ("ids", "operations", "bodies", "pointers")
+        connection.execute(statement("keep_results"), arrays(names, kept) | {"fleet": fleet, "epoch": epoch})
+
+
+def _write_children(connection: Connection, works: Sequence[Work], *, fleet: str, epoch: int) -> None:
     consumed = [piece for work in works for piece in work.consumed]
     if consumed:
         connection.execute(statement("consume_evidence"), {"ids": consumed})
     decided = [(work.row.id, decision) for work in works for decision in work.decisions]
+    write_rounds(connection, works)
     ended = [(id_, decision.intent.effect, decision.intent.how) for id_, decision in decided if decision.intent]
     if ended:
-        connection.execute(statement("close_intents"), _arrays(("ids", "effects", "hows"), ended))
+        connection.execute(statement("close_intents"), arrays(("ids", "effects", "hows"), ended))
     results = [(id_, d.result.body, d.result.pointer, d.result.digest) for id_, d in decided if d.result is not None]
     if results:
-        connection.execute(statement("store_results"), _arrays(("ids", "bodies", "pointers", "digests"), results))
-    closed = [(id_, str(kind)) for id_, decision in decided for kind in decision.closes]
+        connection.execute(statement("store_results"), arrays(("ids", "bodies", "pointers", "digests"), results))
+    _keep_results(connection, decided, fleet=fleet, epoch=epoch)
+    closed = [(id_, str(kind), *_by(decision)) for id_, decision in decided for kind in decision.closes]
     if closed:
-        connection.execute(statement("close_cases"), _arrays(("ids", "kinds"), closed) | {"by": "evidence"})
+        names = ("ids", "kinds", "by", "verdicts", "reasons", "seconds")
+        connection.execute(statement("close_cases"), arrays(names, closed))
     opened = [
         (uuid7(), work.row.id, str(case.kind), case.code, case.why[:500], case.closed)
         for work in works
@@ -201,7 +231,7 @@ def _write_children(connection: Connection, works: Sequence[Work]) -> None:
     ]
     if opened:
         names = ("ids", "operations", "kinds", "codes", "whys", "closed")
-        connection.execute(statement("open_cases"), _arrays(names, opened))
+        connection.execute(statement("open_cases"), arrays(names, opened))
     noticed = drafts(works)
     if noticed:
-        connection.execute(statement("write_notices"), _arrays(DRAFT_ARRAYS, noticed))
+        connection.execute(statement("write_notices"), arrays(DRAFT_ARRAYS, noticed))

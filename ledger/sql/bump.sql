@@ -1,5 +1,4 @@
 -- Epochs only grow. The table lock stands in front (taken by the caller): a plain UPDATE against FOR SHARE readers starved for 8 s.
 UPDATE counterfoil.execution_epoch
-SET epoch = epoch + 1, reason = :reason, bumped_at = counterfoil.ledger_now()
-WHERE fleet = :fleet
-RETURNING epoch
+SET epoch = :epoch, reason = :reason, bumped_at = counterfoil.ledger_now()
+WHERE fleet = :fleet AND epoch < :epoch

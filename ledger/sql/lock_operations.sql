@@ -8,13 +8,16 @@ SELECT
     o.state, o.attempt, o.sent_attempt, o.protocol, o.tool_version, o.descriptor_digest, o.policy_digest,
     o.task_id, o.session_id, o.server_status, o.remote_created_at, o.ttl_ms, o.interval_ms, o.observed_seq,
     o.tries, o.auth_tries, o.not_found_count, o.cancel_generation, o.cancel_due, o.cancel_sends, o.cancel_acked,
-    o.input_round, o.input_digest, o.unanswered_rounds, o.last_code,
+    o.input_round, o.unanswered_rounds, o.last_code,
     o.settle_as, o.outcome, o.error_code, o.effects_possible, o.terminal_status, o.result_digest, o.result_pointer,
+    o.leg, o.request_state, o.result_value_digest, o.audit_s, o.shadow,
     o.execution_epoch, o.journal_seq, o.created_at,
     coalesce(o.budget_s, extract(epoch FROM o.budget_ends_at - counterfoil.ledger_now())::float8) AS budget_left_s,
     o.budget_ends_at IS NOT NULL AS budget_running,
     extract(epoch FROM o.input_ends_at - counterfoil.ledger_now())::float8 AS input_left_s,
     extract(epoch FROM o.confirm_ends_at - counterfoil.ledger_now())::float8 AS confirm_left_s,
+    extract(epoch FROM o.audit_ends_at - counterfoil.ledger_now())::float8 AS audit_left_s,
+    extract(epoch FROM counterfoil.ledger_now() - o.first_intent_at)::float8 AS since_first_intent_s,
     extract(epoch FROM counterfoil.ledger_now() - o.last_send_by)::float8 AS since_send_by_s
 FROM counterfoil.operation AS o
 WHERE o.id = ANY(CAST(:ids AS uuid[]))

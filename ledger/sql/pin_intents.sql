@@ -12,7 +12,7 @@ SET sent_attempt = CASE WHEN v.effect = 'submit' THEN greatest(o.sent_attempt, o
     first_intent_at = coalesce(o.first_intent_at, counterfoil.ledger_now()),
     budget_ends_at = CASE WHEN o.first_intent_at IS NULL AND o.budget_ends_at IS NULL
         THEN counterfoil.ledger_now() + make_interval(secs => v.budget_s) ELSE o.budget_ends_at END,
-    last_send_by = CASE WHEN v.effect = 'submit' THEN counterfoil.ledger_now() + make_interval(secs => v.send_by_s) ELSE o.last_send_by END,
+    last_send_by = CASE WHEN v.effect IN ('submit', 'replay') THEN counterfoil.ledger_now() + make_interval(secs => v.send_by_s) ELSE o.last_send_by END,
     execution_epoch = greatest(o.execution_epoch, :epoch),
     journal_seq = o.journal_seq + 1,
     updated_at = counterfoil.ledger_now()

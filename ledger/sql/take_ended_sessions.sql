@@ -1,4 +1,4 @@
--- Sessions that no open operation needs any more. `idle_s` is longer than any process believes a contract, so no new operation can
+-- Sessions that no open operation and no audit needs any more. `idle_s` is longer than any process believes a contract, so no new operation can
 -- still be on its way into one of these.
 WITH over AS MATERIALIZED (
     SELECT s.id FROM counterfoil.remote_session AS s
@@ -6,7 +6,8 @@ WITH over AS MATERIALIZED (
       AND s.begun_at < counterfoil.ledger_now() - make_interval(secs => :idle_s)
       AND NOT EXISTS (
         SELECT 1 FROM counterfoil.operation AS o
-        WHERE o.session_id = s.id AND o.state NOT IN ('ACCEPTED', 'CANCELLED_ACCEPTED', 'REFUSED')
+        WHERE o.session_id = s.id
+          AND (o.state NOT IN ('ACCEPTED', 'CANCELLED_ACCEPTED', 'REFUSED') OR o.audit_ends_at > counterfoil.ledger_now())
       )
     ORDER BY s.begun_at
     LIMIT :limit

@@ -5,7 +5,7 @@ SET state = v.state, attempt = v.attempt, sent_attempt = v.sent_attempt, task_id
     remote_created_at = v.remote_created_at, ttl_ms = v.ttl_ms, interval_ms = v.interval_ms, observed_seq = v.observed_seq,
     tries = v.tries, auth_tries = v.auth_tries, not_found_count = v.not_found_count,
     cancel_generation = v.cancel_generation, cancel_due = v.cancel_due, cancel_sends = v.cancel_sends, cancel_acked = v.cancel_acked,
-    input_round = v.input_round, input_digest = v.input_digest, unanswered_rounds = v.unanswered_rounds, last_code = v.last_code,
+    input_round = v.input_round, unanswered_rounds = v.unanswered_rounds, last_code = v.last_code,
     settle_as = v.settle_as, outcome = v.outcome, error_code = v.error_code, effects_possible = v.effects_possible,
     terminal_status = v.terminal_status, result_digest = v.result_digest, result_pointer = v.result_pointer,
     budget_ends_at = CASE WHEN NOT v.budget_moved THEN o.budget_ends_at
@@ -14,6 +14,8 @@ SET state = v.state, attempt = v.attempt, sent_attempt = v.sent_attempt, task_id
     input_ends_at = CASE WHEN v.input_moved THEN counterfoil.ledger_now() + make_interval(secs => v.input_left_s) ELSE o.input_ends_at END,
     confirm_ends_at = CASE WHEN v.confirm_moved THEN counterfoil.ledger_now() + make_interval(secs => v.confirm_left_s)
         ELSE o.confirm_ends_at END,
+    leg = v.leg, request_state = v.request_state, result_value_digest = v.result_value_digest, audit_s = v.audit_s,
+    audit_ends_at = CASE WHEN v.audit_moved THEN NULL ELSE o.audit_ends_at END,
     execution_epoch = greatest(o.execution_epoch, :epoch),
     journal_seq = v.journal_seq,
     updated_at = counterfoil.ledger_now()
@@ -22,16 +24,18 @@ FROM unnest(
     CAST(:server_status AS text[]), CAST(:remote_created_at AS text[]), CAST(:ttl_ms AS int8[]), CAST(:interval_ms AS int8[]),
     CAST(:observed_seq AS int8[]), CAST(:tries AS int[]), CAST(:auth_tries AS int[]), CAST(:not_found_count AS int[]),
     CAST(:cancel_generation AS int[]), CAST(:cancel_due AS bool[]), CAST(:cancel_sends AS int[]), CAST(:cancel_acked AS bool[]),
-    CAST(:input_round AS int[]), CAST(:input_digest AS bytea[]), CAST(:unanswered_rounds AS int[]), CAST(:last_code AS text[]),
+    CAST(:input_round AS int[]), CAST(:unanswered_rounds AS int[]), CAST(:last_code AS text[]),
     CAST(:settle_as AS text[]), CAST(:outcome AS text[]), CAST(:error_code AS text[]), CAST(:effects_possible AS bool[]),
     CAST(:terminal_status AS text[]), CAST(:result_digest AS bytea[]), CAST(:result_pointer AS text[]),
     CAST(:budget_moved AS bool[]), CAST(:budget_running AS bool[]), CAST(:budget_left_s AS float8[]),
     CAST(:input_moved AS bool[]), CAST(:input_left_s AS float8[]), CAST(:confirm_moved AS bool[]), CAST(:confirm_left_s AS float8[]),
-    CAST(:journal_seq AS int[])
+    CAST(:leg AS int[]), CAST(:request_state AS text[]), CAST(:result_value_digest AS bytea[]), CAST(:audit_s AS float8[]),
+    CAST(:audit_moved AS bool[]), CAST(:journal_seq AS int[])
 ) AS v(
     id, state, attempt, sent_attempt, task_id, session_id, server_status, remote_created_at, ttl_ms, interval_ms, observed_seq, tries, auth_tries,
-    not_found_count, cancel_generation, cancel_due, cancel_sends, cancel_acked, input_round, input_digest, unanswered_rounds, last_code,
+    not_found_count, cancel_generation, cancel_due, cancel_sends, cancel_acked, input_round, unanswered_rounds, last_code,
     settle_as, outcome, error_code, effects_possible, terminal_status, result_digest, result_pointer, budget_moved, budget_running,
-    budget_left_s, input_moved, input_left_s, confirm_moved, confirm_left_s, journal_seq
+    budget_left_s, input_moved, input_left_s, confirm_moved, confirm_left_s,
+    leg, request_state, result_value_digest, audit_s, audit_moved, journal_seq
 )
 WHERE o.id = v.id

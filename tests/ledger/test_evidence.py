@@ -104,17 +104,17 @@ def test_evidence_that_its_bearer_did_not_consume_is_due_work_in_any_state(world
     world.freeze()
     operation_id, lease, _ = world.sent()
     world.keep(operation_id, BOUND)
-    assert world.store.overdue_evidence(10) == []  # a living bearer is left its time
+    assert world.store.overdue_evidence(["reports"], 10) == []  # a living bearer is left its time
     world.pass_time(2.1)
-    assert world.store.overdue_evidence(10) == [operation_id]
+    assert world.store.overdue_evidence(["reports"], 10) == [operation_id]
     world.bring(operation_id, lease=lease)
-    assert world.store.overdue_evidence(10) == []
+    assert world.store.overdue_evidence(["reports"], 10) == []
     world.ended(operation_id)
     world.keep(operation_id, BOUND)
     world.pass_time(2.1)
-    assert world.store.overdue_evidence(10) == [operation_id]
+    assert world.store.overdue_evidence(["reports"], 10) == [operation_id]
     world.bring(operation_id)
-    assert world.store.overdue_evidence(10) == []
+    assert world.store.overdue_evidence(["reports"], 10) == []
 
 
 def attempt_two(world: World) -> object:

@@ -14,18 +14,21 @@ from counterfoil.ledger.events import (
     CancelNotSent,
     IntentOverdue,
     LookupAbsent,
+    LookupUnsure,
     Progressed,
     Quarantined,
+    ReplyGiven,
     Resubmit,
     SubmitNotProcessed,
     SubmitNotSent,
+    SubmitRejected,
     SubmitUnclear,
     TaskBound,
 )
 from counterfoil.ledger.intents import Denied, Granted
 from counterfoil.ledger.states import Lane
 from counterfoil.ledger.store import Lease
-from counterfoil.ledger.work import Item
+from counterfoil.tests.ledger.machine import asks, asks_first
 from counterfoil.tests.ledger.world import POLICY, World
 
 UNIQUE = POLICY.model_copy(update={"lookup": "by_key", "absence": "unique", "settle_s": 5.0})
@@ -124,12 +127,24 @@ def test_hooks_that_wait_together_share_a_commit_and_each_gets_its_own_answer(wo
 
 
 def test_a_cancel_between_claim_and_intent_denies_the_intent(world: World) -> None:
-    """Of two attempts: the first never left, so the cancel ended it; the second is stopped by the generation."""
+    """A call that is not out ends at the door; what its door may not end, since a server's word waits that it can't
+    read, is stopped by the generation."""
     world.policy = UNIQUE
     operation_id = second_attempt(world)
     lease = world.claim()[operation_id]
-    world.door.apply([Item(operation_id, Lane.DOOR, (CancelAsked("stop"),))])
+    world.keep(operation_id, SubmitRejected(2, "E_REJECTED", "bad"), attempt=2)
+    world.client.cancel("run/1")
+    assert world.one(operation_id, "state, cancel_generation") == ("SUBMITTING", 1)
     assert code(world.intend(lease, attempt=2)) == "E_GENERATION_MOVED"
+
+
+def test_a_second_attempt_that_is_cancelled_before_its_intent_never_leaves(world: World) -> None:
+    world.policy = UNIQUE
+    operation_id = second_attempt(world)
+    lease = world.claim()[operation_id]
+    world.client.cancel("run/1")
+    assert world.state(operation_id) == "CANCELLED_ACCEPTED"
+    assert code(world.intend(lease, attempt=2)) == "E_STATE_MOVED"
 
 
 def second_attempt(world: World) -> uuid.UUID:
@@ -153,6 +168,86 @@ def test_create_off_stops_the_second_attempt_as_well(world: World) -> None:
     assert code(world.intend(lease, attempt=1)) == "E_STATE_MOVED"
     assert code(world.intend(lease, attempt=2)) == "granted"
     assert world.one(operation_id, "attempt, sent_attempt") == (2, 2)
+
+
+def _shut(world: World, mode: str = "drain") -> None:
+    world.sql(
+        "INSERT INTO counterfoil.adapter_mode (fleet, protocol, mode, reason)"
+        " VALUES ('main', 'mcp-2026-07-28', %(mode)s, 'it is dead')",
+        {"mode": mode},
+    )
+
+
+@pytest.mark.parametrize("mode", ["drain", "off"])
+def test_a_draining_protocol_takes_no_new_submit_and_no_second_one(world: World, mode: str) -> None:
+    world.policy = UNIQUE
+    operation_id = second_attempt(world)
+    lease = world.claim()[operation_id]
+    first = world.claimed("run/2")
+    _shut(world, mode)
+    answers = [world.intend(lease, attempt=2), world.intend(first)]
+    assert [code(answer) for answer in answers] == ["E_ADAPTER_DRAINING"] * 2
+
+
+def test_what_is_in_flight_goes_on_while_its_protocol_drains(world: World) -> None:
+    """Query, cancel, answer, replay, and the next leg of a call that was asked something before its task."""
+    cancels, waits = world.working("run/2", "t-2"), world.working("run/3", "t-3")
+    world.bring(cancels, CancelAsked("stop"), lane=Lane.DOOR)
+    world.bring(waits, asks("a", seq=10), ReplyGiven(1, b"{}", "ann"), lane=Lane.DOOR)
+    leg, lease, _ = world.sent("run/1")
+    world.bring(leg, asks_first("a"), lease=lease)
+    world.bring(leg, ReplyGiven(1, b"{}", "ann"), lane=Lane.DOOR)
+    _shut(world)
+    world.sql("UPDATE counterfoil.control SET create_on = false")
+    assert code(world.intend(world.claim()[leg])) == "granted"
+    assert code(world.intend(world.claim(Lane.CANCEL)[cancels], effect="cancel", generation=1)) == "granted"
+    assert code(world.intend(world.claim(Lane.ANSWER)[waits], effect="answer")) == "granted"
+
+
+def test_a_second_submit_under_a_key_that_the_server_may_have_forgotten_is_denied_at_the_intent(world: World) -> None:
+    """Review M17: the row was claimed in time; its bucket was closed for a while, and the key ran out."""
+    world.policy = UNIQUE.model_copy(update={"key_lifetime_s": 120.0})
+    operation_id = second_attempt(world)
+    lease = world.claim(lease_s=600)[operation_id]
+    world.pass_time(120 - 16 - 15)
+    assert code(world.intend(lease, attempt=2)) == "E_KEY_EXPIRED"
+    assert world.sql("SELECT count(*) FROM counterfoil.intent WHERE closed_at IS NULL") == [(0,)]
+
+
+def test_where_a_lookup_closed_the_key_its_lifetime_denies_no_second_submit(world: World) -> None:
+    world.policy = UNIQUE.model_copy(update={"absence": "closes", "key_lifetime_s": 120.0})
+    operation_id = second_attempt(world)
+    lease = world.claim(lease_s=600)[operation_id]
+    world.pass_time(200)
+    assert code(world.intend(lease, attempt=2)) == "granted"
+
+
+@pytest.mark.parametrize(("waited_s", "expected"), [(104.0, "granted"), (105.1, "E_KEY_EXPIRED")])
+def test_a_replay_leaves_only_while_the_key_is_remembered_for_its_whole_send(
+    world: World, waited_s: float, expected: str
+) -> None:
+    """120 s of lifetime, 10 s of `send_by`, 5 s of margin: judged by the ledger's clock in the intent's own commit."""
+    world.policy = POLICY.model_copy(update={"lookup": "replay", "key_lifetime_s": 120.0})
+    world.freeze()
+    operation_id, lease, _ = world.sent()
+    world.bring(operation_id, SubmitUnclear(1, "E_SUBMISSION_UNKNOWN", "cut"), lease=lease)
+    world.pass_time(20)
+    lease = world.claim(Lane.LOOKUP, lease_s=600)[operation_id]
+    world.pass_time(waited_s - 20)
+    assert code(world.intend(lease, effect="replay")) == expected
+
+
+def test_a_replay_begins_the_settle_window_anew(world: World) -> None:
+    world.policy = POLICY.model_copy(update={"lookup": "replay"})
+    world.freeze()
+    operation_id, lease, _ = world.sent()
+    world.bring(operation_id, SubmitUnclear(1, "E_SUBMISSION_UNKNOWN", "cut"), lease=lease)
+    world.pass_time(100)
+    lease = world.claim(Lane.LOOKUP)[operation_id]
+    assert code(world.intend(lease, effect="replay")) == "granted"
+    world.bring(operation_id, LookupUnsure("E_SUBMISSION_UNKNOWN", "cut"), lease=lease)
+    ((_, row),) = world.store.claim(Lane.LOOKUP, "reports", limit=1, ahead_s=60.0, lease_s=5.0)
+    assert row.operation.settle_left_s == pytest.approx(POLICY.send_by_s + POLICY.settle_s)
 
 
 def test_only_its_holder_may_withdraw_an_intent(world: World) -> None:

@@ -9,12 +9,11 @@ from counterfoil.ledger.events import (
     CancelUnclear,
     DeadlineReached,
     Ended,
-    InputRequested,
     Progressed,
     TaskNotFound,
 )
 from counterfoil.ledger.states import Lane, State
-from counterfoil.tests.ledger.machine import GOOD, TOKEN, Told, cancelling, in_state
+from counterfoil.tests.ledger.machine import GOOD, TOKEN, Told, asks, cancelling, in_state, said
 
 ASK = CancelAsked("stop")
 CANCELLED = Ended(9, "cancelled", "cancelled")
@@ -37,6 +36,12 @@ def test_a_target_that_cannot_cancel_and_an_operation_that_is_over_say_so() -> N
     seen = in_state(State.WORKING).then(Ended(1, "completed", "completed", None))
     assert seen.then(ASK).refused == "E_ALREADY_OVER"
     assert in_state(State.WORKING).then(COMPLETED).then(ASK).refused == "E_ALREADY_OVER"
+
+
+def test_a_task_that_may_be_anothers_is_not_cancelled_until_a_person_has_said_whose_it_is() -> None:
+    told = in_state(State.WORKING, remote_created_at="c1").then(Progressed(1, "working", "c2"))
+    assert told.then(ASK).refused == "E_TASK_ID_REUSED"
+    assert told.then(said("bind", task_id="t-1"), ASK).op.state is State.CANCEL_REQUESTED
 
 
 def test_a_cancel_answers_a_parked_operations_case() -> None:
@@ -104,8 +109,8 @@ def test_a_lost_acknowledgement_is_read_after_and_a_task_that_still_works_is_can
 def test_an_acknowledged_cancel_is_never_sent_again() -> None:
     told = cancelling(asked()).then(CancelAcknowledged(1, cancelled=False), Progressed(1, "working"))
     assert told.op.cancel_due is False
-    asks = cancelling(asked()).then(CancelUnclear(1, "E", "cut"), InputRequested(1, "input_required", b"d"))
-    assert (asks.op.state, asks.op.cancel_due) == (State.CANCEL_REQUESTED, True)
+    waits = cancelling(asked()).then(CancelUnclear(1, "E", "cut"), asks("q"))
+    assert (waits.op.state, waits.op.cancel_due) == (State.CANCEL_REQUESTED, True)
 
 
 def test_a_cancel_in_flight_keeps_its_row_whatever_else_is_read() -> None:

@@ -7,7 +7,6 @@ from counterfoil.ledger.events import (
     AnswerRefused,
     DeadlineReached,
     Ended,
-    InputRequested,
     Progressed,
     Quarantined,
     ReadFailed,
@@ -15,12 +14,10 @@ from counterfoil.ledger.events import (
     ResultFetched,
     TaskBound,
     TaskNotFound,
-    VerdictGiven,
 )
 from counterfoil.ledger.states import Lane, State
-from counterfoil.tests.ledger.machine import GOOD, in_state
+from counterfoil.tests.ledger.machine import GOOD, asks, in_state, said
 
-OTHER = Result(b"o" * 32, "", b"[]")
 FETCHING = in_state(State.WORKING).then(Ended(1, "completed", "completed", None))
 
 
@@ -29,23 +26,24 @@ FETCHING = in_state(State.WORKING).then(Ended(1, "completed", "completed", None)
 
 def test_the_servers_pace_is_clamped_and_the_policys_default_stands_in() -> None:
     for told_ms, pace_s in ((None, 5.0), (1, 1.0), (2500, 2.5), (10**9, 300.0)):
-        assert (
-            in_state(State.WORKING).then(Progressed(1, "working", interval_ms=told_ms), interval_ms=7).wake[Lane.POLL]
-            == pace_s
-        )
+        assert in_state(State.WORKING).then(Progressed(1, "half", interval_ms=told_ms)).wake[Lane.POLL] == pace_s
+
+
+def test_a_reading_that_suggests_no_pace_leaves_the_last_one() -> None:
+    assert in_state(State.WORKING, interval_ms=2500).then(Progressed(1, "half")).wake[Lane.POLL] == 2.5
 
 
 def test_an_older_reading_changes_nothing_and_a_terminal_one_counts_at_any_sequence() -> None:
     told = in_state(State.WORKING, observed_seq=5)
     assert told.then(Progressed(4, "older")).op == told.op
-    assert told.then(InputRequested(4, "input_required", b"d")).op == told.op
+    assert told.then(asks("d", seq=4)).op == told.op
     assert told.then(Ended(4, "completed", "completed", GOOD)).end[:2] == ("ACCEPTED", "succeeded")
 
 
 def test_the_same_id_with_another_birth_is_another_task() -> None:
     for event in (
         Progressed(1, "working", "c2"),
-        InputRequested(1, "input", b"d", "c2"),
+        asks("d", seq=1, created_at="c2"),
         Ended(1, "completed", "done", GOOD, "c2"),
     ):
         told = in_state(State.WORKING, remote_created_at="c1").then(event)
@@ -107,51 +105,6 @@ def test_at_the_end_of_the_budget_the_policy_speaks(policy: dict[str, object], s
     assert early.then(DeadlineReached()).op == early.op
 
 
-# -- input -------------------------------------------------------------------------------------------------------------
-
-
-def test_a_question_stops_the_budget_and_the_servers_pace() -> None:
-    told = in_state(State.WORKING).then(InputRequested(1, "input_required", b"d", interval_ms=1000))
-    assert (told.op.state, told.op.input_round, told.op.budget_running) == (State.INPUT_REQUIRED, 1, False)
-    assert told.wake == {Lane.TIMER: 7200.0, Lane.POLL: 60.0}
-    unwatched = in_state(State.WORKING, policy={"input_watch_s": 0.0}).then(InputRequested(1, "input_required", b"d"))
-    assert unwatched.wake == {Lane.TIMER: 7200.0}
-
-
-def test_the_same_question_is_the_same_round_and_another_one_supersedes_it() -> None:
-    told = in_state(State.WORKING).then(InputRequested(1, "input_required", b"d"))
-    assert told.then(InputRequested(2, "input_required", b"d")).op.input_round == 1
-    other = told.then(InputRequested(2, "input_required", b"e"))
-    assert (other.op.input_round, other.op.unanswered_rounds) == (2, 1)
-
-
-def test_a_task_that_goes_on_without_our_answer_is_let_go_on_and_the_receipt_tells() -> None:
-    told = in_state(State.WORKING).then(InputRequested(1, "input_required", b"d"))
-    gone_on = told.then(Progressed(2, "working"))
-    assert (gone_on.op.state, gone_on.op.unanswered_rounds, gone_on.op.budget_running) == (State.WORKING, 1, True)
-    assert told.then(Ended(2, "completed", "completed", GOOD)).op.unanswered_rounds == 1
-
-
-@pytest.mark.parametrize(
-    ("policy", "state", "codes"),
-    [
-        ({}, State.CANCEL_REQUESTED, []),
-        ({"on_input_deadline": "reconcile"}, State.INPUT_REQUIRED, ["E_INPUT_DEADLINE"]),
-        ({"can_cancel": False}, State.INPUT_REQUIRED, ["E_INPUT_DEADLINE"]),
-    ],
-    ids=str,
-)
-def test_at_the_input_deadline_the_policy_speaks_and_nobody_answers_for_the_person(
-    policy: dict[str, object], state: State, codes: list[str]
-) -> None:
-    told = (
-        in_state(State.WORKING, policy=policy)
-        .then(InputRequested(1, "input_required", b"d"))
-        .then(DeadlineReached(), input_left_s=0.0)
-    )
-    assert (told.op.state, told.asked) == (state, codes)
-
-
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
@@ -170,14 +123,7 @@ def test_a_result_that_cannot_be_accepted_is_a_case_and_no_failure_that_invites_
     told = FETCHING.then(ResultFetched(bad))
     assert (told.op.state, told.asked, told.op.settle_as) == (State.FETCHING_RESULT, [problem], None)
     assert told.then(ResultFetched(GOOD)).end[:2] == ("ACCEPTED", "succeeded")
-    assert told.then(VerdictGiven("give_up")).end[:2] == ("ACCEPTED", "abandoned")
-
-
-def test_the_first_valid_result_wins_and_another_one_is_a_case() -> None:
-    told = in_state(State.FETCHING_RESULT, terminal_status="completed", result_digest=GOOD.digest).then(
-        ResultFetched(OTHER)
-    )
-    assert (told.op.result_digest, told.asked) == (GOOD.digest, ["E_RESULT_DIGEST_CONFLICT"])
+    assert told.then(said("give_up")).end[:2] == ("ACCEPTED", "abandoned")
 
 
 def test_a_tool_error_is_a_failure_whatever_the_status_word() -> None:

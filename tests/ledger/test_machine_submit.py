@@ -9,7 +9,6 @@ from counterfoil.ledger.events import (
     CancelAsked,
     DeadlineReached,
     Event,
-    InputAsked,
     IntentOverdue,
     LookupAbsent,
     LookupFound,
@@ -24,12 +23,11 @@ from counterfoil.ledger.events import (
     SubmitRejected,
     SubmitUnclear,
     TaskBound,
-    VerdictGiven,
 )
 from counterfoil.ledger.operation import OpenCase
 from counterfoil.ledger.policy import Policy
 from counterfoil.ledger.states import Lane, State
-from counterfoil.tests.ledger.machine import GOOD, TOKEN, Told, fresh, intended
+from counterfoil.tests.ledger.machine import GOOD, TOKEN, Told, asks_first, fresh, intended, said
 
 BOUND = TaskBound(1, "t-1", "working", "c1", None, 2000)
 UNCLEAR = SubmitUnclear(1, "E_SUBMISSION_UNKNOWN", "cut")
@@ -96,7 +94,7 @@ def test_a_target_that_never_lets_us_connect_does_not_hold_a_call_for_ever() -> 
         (BOUND, State.WORKING, []),
         (TaskBound(1, "t-1", "working", elsewhere=True), State.SUBMISSION_UNKNOWN, ["E_TASK_ID_REUSED"]),
         (ResultAtOnce(1, "completed", GOOD), State.FETCHING_RESULT, []),
-        (InputAsked(1, b"d"), State.INPUT_REQUIRED, []),
+        (asks_first("q"), State.INPUT_REQUIRED, []),
         (SubmitRejected(1, "E_REJECTED", "bad"), State.TERMINAL_OBSERVED, []),
         (SubmitNotProcessed(1, "E_BUSY"), State.SUBMITTING, []),
         (UNSENT, State.SUBMITTING, []),
@@ -156,7 +154,7 @@ def test_a_retry_after_is_kept_and_clamped_to_an_hour() -> None:
 
 
 def test_an_answer_that_a_task_exists_elsewhere_leaves_no_open_intent_behind() -> None:
-    told = intended(fresh()).then(TaskBound(1, "t-1", "working", elsewhere=True), VerdictGiven("bind", "t-9"))
+    told = intended(fresh()).then(TaskBound(1, "t-1", "working", elsewhere=True), said("bind", task_id="t-9"))
     assert (told.op.state, told.op.task_id, told.op.intents) == (State.WORKING, "t-9", ())
 
 
@@ -226,7 +224,8 @@ def absent(**policy: object) -> Told:
 def test_the_second_attempt_is_the_last_one() -> None:
     told = intended(absent().then(Resubmit()))
     assert (told.op.state, told.op.attempt, told.op.sent_attempt) == (State.SUBMITTING, 2, 2)
-    told = told.then(SubmitUnclear(2, "E_SUBMISSION_UNKNOWN", "cut")).then(ABSENT, settle_left_s=0.0).then(Resubmit())
+    told = told.then(SubmitUnclear(2, "E_SUBMISSION_UNKNOWN", "cut"))
+    told = told.then(LookupAbsent(True, 2), settle_left_s=0.0).then(Resubmit())
     assert (told.op.state, told.asked) == (State.NOT_FOUND_SAFE, ["E_SUBMISSION_UNKNOWN"])
 
 
@@ -267,7 +266,7 @@ def test_an_end_that_says_nothing_ran_needs_a_profile_that_closes_the_key(absenc
         "E_NOT_RESUBMITTED",
         effects,
     )
-    asked = intended(resubmitted).then(InputAsked(2, b"d"))
+    asked = intended(resubmitted).then(asks_first("q", attempt=2))
     assert asked.then(CancelAsked("stop")).end == ("CANCELLED_ACCEPTED", "cancelled", None, effects)
 
 
@@ -276,32 +275,30 @@ def test_an_end_that_says_nothing_ran_needs_a_profile_that_closes_the_key(absenc
 
 def test_a_persons_never_created_ends_it_and_never_resubmits() -> None:
     """Review M6: a person's word is not the server's proof."""
-    assert lost().then(VerdictGiven("never_created")).end == ("ACCEPTED", "failed", "E_NOT_SENT_BY_VERDICT", True)
+    assert lost().then(said("never_created")).end == ("ACCEPTED", "failed", "E_NOT_SENT_BY_VERDICT", True)
 
 
 def test_giving_up_is_abandoned_with_effects_possible() -> None:
-    assert lost().then(VerdictGiven("give_up")).end == ("ACCEPTED", "abandoned", "E_ABANDONED", True)
+    assert lost().then(said("give_up")).end == ("ACCEPTED", "abandoned", "E_ABANDONED", True)
 
 
 def test_a_persons_bind_sends_a_remembered_cancel_as_any_other_bind_does() -> None:
-    told = lost().then(CancelAsked("stop"), VerdictGiven("bind", "t-9"))
+    told = lost().then(CancelAsked("stop"), said("bind", task_id="t-9"))
     assert (told.op.state, told.op.task_id, told.op.cancel_due, told.asked) == (State.CANCEL_REQUESTED, "t-9", True, [])
     assert (told.op.cancel_generation, told.wake[Lane.CANCEL]) == (1, 0.0)
 
 
 def test_a_verdict_needs_a_case_and_a_bind_needs_a_task() -> None:
-    assert fresh().then(VerdictGiven("give_up")).refused == "E_NO_CASE"
-    assert lost().then(VerdictGiven("bind")).refused == "E_VERDICT_INCOMPLETE"
-    assert (
-        intended(fresh()).then(Quarantined("submit"), VerdictGiven("never_created")).refused == "E_VERDICT_NOT_OFFERED"
-    )
+    assert fresh().then(said("give_up")).refused == "E_NO_CASE"
+    assert lost().then(said("bind")).refused == "E_VERDICT_INCOMPLETE"
+    assert intended(fresh()).then(Quarantined("submit"), said("never_created")).refused == "E_VERDICT_NOT_OFFERED"
 
 
 # -- a question before a task ------------------------------------------------------------------------------------------
 
 
 def test_a_question_before_a_task_waits_for_a_person_and_nothing_is_read() -> None:
-    told = intended(fresh()).then(InputAsked(1, b"d"))
+    told = intended(fresh()).then(asks_first("q"))
     assert (told.wake, told.op.budget_running) == ({Lane.TIMER: 7200.0}, False)
     assert told.then(Progressed(1, "working")).refused == "E_NOT_APPLICABLE"
     assert told.then(DeadlineReached(), input_left_s=0.0).end == (

@@ -8,6 +8,7 @@ from counterfoil.ledger import events
 from counterfoil.ledger.database import PRODUCER_ROLE
 from counterfoil.ledger.notices import acknowledge_notices, take_notices
 from counterfoil.ledger.policy import Policy
+from counterfoil.tests.ledger.machine import asks
 from counterfoil.tests.ledger.world import World
 
 
@@ -17,10 +18,6 @@ def unknown(world: World, node: str = "run/1") -> UUID:
     world.bring(operation_id, events.SubmitUnclear(1, "E_NO_ANSWER", "the connection was lost"), lease=lease)
     assert world.state(operation_id) == "SUBMISSION_UNKNOWN"
     return operation_id
-
-
-def asked(seq: int, question: bytes) -> events.InputRequested:
-    return events.InputRequested(seq, "input_required", question * 32)
 
 
 def told(world: World) -> list[tuple[str, str, str | None]]:
@@ -41,23 +38,25 @@ def test_a_case_gives_notice_once_with_its_code_and_reason(world: World) -> None
 
 def test_each_input_round_gives_one_notice_and_a_repeated_reading_none(world: World) -> None:
     operation_id = world.working()
-    world.bring(operation_id, asked(10, b"a"))
+    world.bring(operation_id, asks("a", seq=10))
     assert told(world) == [("run/1", "input_required", None)]
-    world.bring(operation_id, asked(11, b"a"))
+    world.bring(operation_id, asks("a", seq=11))
     assert told(world) == []
-    world.bring(operation_id, asked(12, b"b"))
+    world.bring(operation_id, asks("b", seq=12))
     assert told(world) == [("run/1", "input_required", None)]
 
 
 def test_a_round_that_is_over_in_the_same_transition_gives_no_notice(world: World) -> None:
     operation_id = world.working()
-    world.bring(operation_id, asked(10, b"a"), events.Progressed(11, "working"))
+    world.bring(operation_id, asks("a", seq=10), events.Progressed(11, "working"))
     assert world.state(operation_id) == "WORKING"
     assert told(world) == []
 
 
 def test_a_case_that_its_own_evidence_answered_gives_no_notice(world: World) -> None:
-    world.policy = Policy(protocol="mcp-2026-07-28", lookup="by_key", absence="unique", settle_s=0.0)
+    world.policy = Policy(
+        protocol="mcp-2026-07-28", lookup="by_key", absence="unique", settle_s=0.0, key_lifetime_s=86400.0
+    )
     world.freeze()
     operation_id = unknown(world)
     world.pass_time(3600)

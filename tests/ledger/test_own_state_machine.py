@@ -10,6 +10,7 @@ import pytest
 
 from counterfoil.ledger import events
 from counterfoil.ledger.states import Lane, Outcome
+from counterfoil.tests.ledger.machine import asks
 from counterfoil.tests.ledger.world import RESULT, World
 
 PAGE = (Path(__file__).parents[2] / "docs" / "state-machine.md").read_text()
@@ -44,8 +45,8 @@ def mine(world: World) -> Any:
         world.bring(operation_id, events.SubmitUnclear(1, "E_NO_ANSWER", "lost"), lease=lease)
     lease = world.claimed("refused")
     world.bring(lease.operation_id, events.RefusedBeforeSubmit("E_TOOL_UNKNOWN", "no such tool"), lease=lease)
-    world.bring(world.client.get("abandoned").id, events.VerdictGiven("give_up"), lane=Lane.DOOR)
-    world.bring(world.working("input_required", "t-3"), events.InputRequested(10, "input_required", b"q" * 32))
+    world.bring(world.client.get("abandoned").id, events.VerdictGiven("give_up", "ann", "nobody knows"), lane=Lane.DOOR)
+    world.bring(world.working("input_required", "t-3"), asks("q", seq=10))
     world.working("nothing yet", "t-4")
     with world.owner() as connection:
         connection.execute(

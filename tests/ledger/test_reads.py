@@ -1,21 +1,14 @@
-"""Reads for people, and the one query that finds orphans."""
+"""Reads for people."""
 
 import uuid
-from typing import Any
 
 import pytest
 
 from counterfoil.ledger import reads
-from counterfoil.ledger.database import statement
 from counterfoil.ledger.errors import NoSuchOperation
 from counterfoil.ledger.events import CancelAsked, SubmitUnclear, TaskBound
 from counterfoil.ledger.states import Lane
 from counterfoil.tests.ledger.world import POLICY, World
-
-
-def orphans(world: World, bound_s: float = 60.0) -> list[tuple[Any, ...]]:
-    with world.database.begin() as connection:
-        return [tuple(row) for row in connection.execute(statement("orphans"), {"fleet": "main", "bound_s": bound_s})]
 
 
 def test_an_operation_shows_what_is_pinned_what_is_said_and_what_is_asked(world: World) -> None:
@@ -82,48 +75,6 @@ def test_the_journal_tells_the_story_in_order(world: World) -> None:
         ("moved", "WORKING", "CANCEL_REQUESTED", "door", "worker"),
     ]
     assert world.client.journal("run/1")[-1].why == "the user pressed stop"
-
-
-# -- no orphan (SPEC section 7) ----------------------------------------------------------------------------------------
-
-
-def test_a_healthy_ledger_has_no_orphan(world: World) -> None:
-    world.freeze()
-    asked, _, _ = world.sent("run/1")
-    world.bring(asked, SubmitUnclear(1, "E_SUBMISSION_UNKNOWN", "cut"))
-    world.ended(world.working("run/2"))
-    world.opened("run/3")
-    world.claim()
-    world.pass_time(10)
-    assert orphans(world) == []
-
-
-def test_a_row_without_a_wake_and_without_a_case_is_an_orphan(world: World) -> None:
-    operation_id = world.working()
-    world.sql("DELETE FROM counterfoil.wake")
-    assert orphans(world) == [(operation_id, "WORKING", "no wake row and no open case")]
-
-
-def test_a_row_that_is_long_overdue_is_an_orphan_also_when_its_holder_died(world: World) -> None:
-    world.freeze()
-    operation_id = world.opened()
-    world.claim(lease_s=20)
-    world.pass_time(20 + 59)
-    assert orphans(world) == []
-    world.pass_time(2)
-    ((who, lane, why),) = orphans(world)
-    assert (who, lane) == (operation_id, "submit")
-    assert why.startswith("overdue by more than 60")
-
-
-def test_evidence_that_nobody_consumed_for_30_s_is_an_orphan(world: World) -> None:
-    world.freeze()
-    operation_id, _, _ = world.sent()
-    world.keep(operation_id, TaskBound(1, "t-1", "working"))
-    world.pass_time(31)
-    assert (operation_id, "submit", "evidence unconsumed for 30 s") in orphans(world, 600.0)
-    world.bring(operation_id)
-    assert orphans(world, 600.0) == []
 
 
 def test_a_policy_is_read_again_by_its_digest(world: World) -> None:

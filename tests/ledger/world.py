@@ -21,24 +21,31 @@ from counterfoil.ledger.digest import sha256
 from counterfoil.ledger.events import Event, Result
 from counterfoil.ledger.intents import Denied, Granted, IntentRequest, Intents
 from counterfoil.ledger.policy import Policy
+from counterfoil.ledger.rounds import Question
 from counterfoil.ledger.rows import Evidence, Row
 from counterfoil.ledger.states import Lane
 from counterfoil.ledger.store import Answer, Lease, Store
 from counterfoil.ledger.transition import Transitions
 from counterfoil.ledger.work import Applied, Held, Item
 
-POLICY = Policy(protocol="mcp-2026-07-28")
+POLICY = Policy(protocol="mcp-2026-07-28", key_lifetime_s=86400.0)
 BODY = b'{"result":{"structuredContent":{"rows":3}}}'
 RESULT = Result(sha256(BODY), "/result/structuredContent", BODY)
 
 
 def dumped(event: Event) -> bytes:
     """An event as the body of evidence, for `interpret` to read again."""
-    return json.dumps({"kind": type(event).__name__, **dataclasses.asdict(event)}).encode()
+    told = {"kind": type(event).__name__, **dataclasses.asdict(event)}
+    return json.dumps(told, default=lambda value: value.hex() if isinstance(value, bytes) else str(value)).encode()
 
 
 def interpret(_row: Row, evidence: Evidence) -> Event:
     told = json.loads(evidence.body)
+    if "questions" in told:
+        told["questions"] = tuple(
+            Question(**one | {name: bytes.fromhex(one[name]) for name in ("params", "schema_digest")})
+            for one in told["questions"]
+        )
     made: Event = getattr(events, told.pop("kind"))(**told)
     return made
 

@@ -1,0 +1,53 @@
+"""No orphan: what is not over is due, or asks a person (SPEC section 7). One query, which must find nothing."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from .database import statement
+from .operation import NOT_PARKING
+from .records import Record
+from .rules import RETRY_AFTER_MAX_S
+
+BOUND_S = 60.0
+"""How long a due row may wait: a tick, or a dead worker's lease (30 s at most) and the tick after it."""
+
+AHEAD_S = 2 * RETRY_AFTER_MAX_S
+"""A row that needs the wire is never due later than this, unless its policy polls more slowly: a server may close
+itself for an hour, and jitter makes that no more than two."""
+
+
+class Orphan(Record):
+    """One row that nobody will come by for. `lane`: the lane that is missing or late, or what kind of evidence lies
+    unread; `age_s`: for how long, in seconds."""
+
+    operation_id: UUID
+    namespace: str | None
+    call_node_id: str | None
+    target: str | None
+    state: str | None
+    lane: str
+    why: str
+    age_s: float
+
+
+def find_orphans(connection: Connection, fleet: str, *, limit: int = 100, bound_s: float = BOUND_S) -> list[Orphan]:
+    """The oldest orphans of a fleet, `limit` at most; empty when all is well."""
+    arguments = {
+        "fleet": fleet,
+        "limit": limit,
+        "bound_s": bound_s,
+        "ahead_s": AHEAD_S,
+        "not_parking": sorted(NOT_PARKING),
+    }
+    return [Orphan(**row) for row in connection.execute(statement("orphans"), arguments).mappings()]
+
+
+def by_lane(orphans: Iterable[Orphan]) -> dict[str, tuple[int, float]]:
+    """Lane -> how many, and the age of the oldest in seconds."""
+    found: dict[str, tuple[int, float]] = {}
+    for orphan in orphans:
+        count, oldest_s = found.get(orphan.lane, (0, 0.0))
+        found[orphan.lane] = (count + 1, max(oldest_s, orphan.age_s))
+    return found
