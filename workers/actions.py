@@ -137,6 +137,14 @@ class CloseTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class FindTasks:
+    """Which operations notifications spoke of. `hints`: (task id, the server's word)."""
+
+    target: str
+    hints: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Take:
     target: str
     lane: Lane
@@ -144,7 +152,19 @@ class Take:
 
 
 Write: TypeAlias = (
-    Plan | Sweep | Claim | Intend | Keep | Apply | Renew | Reread | Release | KeepContract | CloseTarget | Take
+    Plan
+    | Sweep
+    | Claim
+    | Intend
+    | Keep
+    | Apply
+    | Renew
+    | Reread
+    | Release
+    | KeepContract
+    | CloseTarget
+    | FindTasks
+    | Take
 )
 Wire: TypeAlias = Send | Go | Abort | Finish
 
@@ -240,6 +260,13 @@ class ContractKept:
 
 
 @dataclass(frozen=True, slots=True)
+class TasksFound:
+    """Operations that a notification spoke of, with its word."""
+
+    hinted: Sequence[tuple[UUID, str | None]]
+
+
+@dataclass(frozen=True, slots=True)
 class Tokens:
     take: Take
     granted: int
@@ -274,6 +301,7 @@ Arrival: TypeAlias = (
     | RereadBatch
     | Released
     | ContractKept
+    | TasksFound
     | Tokens
     | WriteFailed
     | Drain

@@ -13,13 +13,14 @@ from threading import Lock
 from typing import TypeAlias
 
 from ..adapters import strict_json
-from ..adapters.contract import Adapter, Answered, Call, Endpoint, NoAnswer, RemoteTask, Sent
+from ..adapters.contract import Adapter, Answered, Call, Endpoint, InputReply, NoAnswer, RemoteTask, Search, Sent
 from ..adapters.jsonrpc import random_id
 from ..adapters.registry import adapter
 from ..ledger import events
 from ..ledger.policy import Policy
 from ..ledger.rows import Evidence, Row
 from . import interpret
+from .actions import ContractKey
 from .sessions import Sessions
 from .targets import Target, Targets
 
@@ -70,12 +71,27 @@ class Catalog:
         profile = self.adapter(target).profile
         return profile.sessions and not profile.sync
 
-    def endpoint(self, target: str) -> Endpoint:
-        return self._endpoints[target]
+    def endpoint(self, target: str, policy: Policy | None = None) -> Endpoint:
+        """Where a target is, with what this policy declares of a tool's own API."""
+        endpoint = self._endpoints[target]
+        return replace(endpoint, api=policy.api) if policy is not None and policy.api else endpoint
 
     def credential(self, target: str, principal: str) -> str:
         """The reference of the credential to send with, "" for none."""
         return self._targets[target].credential_for(principal) or ""
+
+    def credential_of(self, row: Row) -> str:
+        """The reference to speak for this row with: the one that its first intent pinned, whatever the file says now.
+        Another may see other tasks, and other keys (SPEC section 1)."""
+        return row.operation.policy.credential if row.pinned else self.credential(row.target, row.principal)
+
+    def contract_key(self, row: Row) -> ContractKey:
+        return (row.target, row.tool, self.credential_of(row))
+
+    def moved(self, row: Row) -> bool:
+        """Whether the target has another URL than this row was first sent to. Its task may be read there, as the
+        operator says; that a key is unknown there proves nothing."""
+        return row.pinned and row.operation.policy.url != self._endpoints[row.target].url
 
     def policy(self, target: str, tool: str) -> Policy:
         """The policy for an operation that has none pinned. A target that left the file keeps the defaults: nothing
@@ -146,6 +162,20 @@ class Catalog:
             request_id=request_id,
             session=session,
             ttl_ms=math.ceil(policy.wait_budget_s * TTL_FACTOR * 1000),
+            replies=tuple(InputReply(one.key, one.method, one.content, one.reply_to) for one in row.replies),
+            state=row.operation.request_state,
+            lookup_tool=policy.lookup_tool,
+            made_at_s=(row.id.int >> 80) / 1000,  # its id is a UUIDv7, whose first 48 bits are these milliseconds
+        )
+
+    def search(self, row: Row) -> Search:
+        """The question by key for a submit of this row, in the session that submitted it."""
+        return Search(
+            tool=row.tool,
+            submission_key=str(row.submission_key),
+            attempt=row.operation.attempt,
+            lookup_tool=row.operation.policy.lookup_tool,
+            session=self.sessions.get(row.operation.session_id),
         )
 
     def task(self, row: Row, request_id: str = "") -> RemoteTask:
@@ -157,6 +187,8 @@ class Catalog:
             request_id=request_id,
             session=self.sessions.get(row.operation.session_id),
             terminal=row.operation.terminal_status,
+            # What is open and not replied to is known already; a question may be delivered once only.
+            reads_question=not any(one.state in ("open", "replied") for one in row.operation.rounds),
         )
 
     def read_evidence(self, row: Row, piece: Evidence) -> events.Event:
@@ -168,11 +200,25 @@ class Catalog:
             else NoAnswer(Sent.MAYBE, "the answer was cut", piece.body)
         )
         request_id = "" if piece.send_token is None else str(piece.send_token)
-        if piece.kind == "cancel":
-            task = self.task(row, request_id)
-            outcome = self.adapter(target).read_cancel(self.endpoint(target), task, reply)
-            return interpret.cancel(outcome, generation=piece.generation, send_token=piece.send_token)
+        if piece.kind in ("cancel", "answer", "input"):
+            return self._read_about_task(row, piece, self.task(row, request_id), reply)
         call = self.call(replace(row, arguments=row.arguments or b"{}"), policy, request_id)
         call = replace(call, attempt=piece.attempt)
-        heard = self.adapter(target).read_submit(self.endpoint(target), call, reply)
-        return interpret.submit(heard, attempt=piece.attempt, policy=policy, output_schema=self.output_schema(row))
+        heard = self.adapter(target).read_submit(self.endpoint(target, policy), call, reply)
+        schema = self.output_schema(row)
+        if piece.kind == "replay":
+            return interpret.replay(heard, send_token=piece.send_token, policy=policy, output_schema=schema)
+        return interpret.submit(heard, attempt=piece.attempt, policy=policy, output_schema=schema)
+
+    def _read_about_task(self, row: Row, piece: Evidence, task: RemoteTask, reply: Answered | NoAnswer) -> events.Event:
+        adapter, endpoint = self.adapter(row.target), self.endpoint(row.target, row.operation.policy)
+        if piece.kind == "cancel":
+            outcome = adapter.read_cancel(endpoint, task, reply)
+            return interpret.cancel(outcome, generation=piece.generation, send_token=piece.send_token)
+        if piece.kind == "answer":
+            heard = adapter.read_reply(endpoint, task, reply)
+            return interpret.reply(heard, number=piece.attempt, send_token=piece.send_token)
+        asked = adapter.read_input(endpoint, task, piece.body)
+        return interpret.observation(
+            asked, seq=piece.seq, failures=0, policy=row.operation.policy, output_schema=self.output_schema(row)
+        )

@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import singledispatchmethod
@@ -26,22 +26,18 @@ from ..adapters.contract import Answered, NoAnswer, Sent
 from ..adapters.credentials import Credentials
 from ..adapters.guard import Guard
 from ..adapters.wire import HttpxTransport, IntentRefused, Transport
-from ..ledger import epochs, sessions
+from ..ledger import epochs
 from ..ledger.database import Database
-from ..ledger.errors import CounterfoilError, StaleEpoch
-from ..ledger.intents import Intents
+from ..ledger.errors import StaleEpoch
 from ..ledger.states import Lane
-from ..ledger.store import Due, Store
-from ..ledger.transition import Transitions
+from ..ledger.store import Due
 from . import actions as act
 from .bucket import Bucket
-from .catalog import Catalog
 from .engine import SERVED, Engine
 from .jobs import Pace
-from .negotiate import BELIEVED_S
-from .sessions import Sessions
+from .performer import Performer, failed
 from .targets import Targets
-from .vault import Vault, VaultError
+from .vault import Vault
 
 log = logging.getLogger(__name__)
 
@@ -76,17 +72,9 @@ class Drive:
             self._database.dispose()
             raise StaleEpoch(f"this worker was started in epoch {epoch}, the ledger is in {self.epoch}.")
         self._pace = pace or Pace()
-        self._catalog = Catalog(targets, self._load_descriptors, Sessions(self))
-        self._vault = vault
-        policy_of = self._catalog.policy
-        self.store = Store(self._database, fleet, self.epoch, policy_of)
-        self._intents = Intents(self._database, fleet, self.epoch, policy_of)
-        self._transitions = Transitions(
-            self._database, fleet, self.epoch, interpret=self._catalog.read_evidence, policy_of=policy_of
-        )
-        self._bucket = bucket
+        self._performer = Performer(self._database, targets, bucket, fleet=fleet, epoch=self.epoch, vault=vault)
         self._ended = ended
-        self._engine = Engine(self._catalog, self._pace, lanes, rng=random.random, new_token=uuid.uuid4)
+        self._engine = Engine(self._performer.catalog, self._pace, lanes, rng=random.random, new_token=uuid.uuid4)
         self._bulk = ThreadPoolExecutor(1, "counterfoil-bulk")
         self._urgent = ThreadPoolExecutor(1, "counterfoil-urgent")
         self._taking = ThreadPoolExecutor(1, "counterfoil-tokens")
@@ -103,28 +91,11 @@ class Drive:
         self._credentials = Credentials(time.monotonic)
         self._thread = threading.Thread(target=self._main, name="counterfoil-loop", daemon=True)
 
-    def load(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, bytes]:
-        """Open sessions by id, for `Sessions`. Raises VaultError where no key opens one."""
-        found = sessions.read_sessions(self._database, ids)
-        return {one.id: self._keys().open(one.sealed) for one in found}
-
-    def _keys(self) -> Vault:
-        if self._vault is None:
-            raise VaultError(
-                "a session has to be opened, and this process has no keys.",
-                next_step="Set COUNTERFOIL_KEYS and start again.",
-            )
-        return self._vault
-
-    def _load_descriptors(self, digests: Iterable[bytes]) -> dict[bytes, bytes]:
-        return self.store.descriptors(digests)
-
     # -- from other threads ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Announce the targets and begin. Raises LedgerUnavailable, SchemaOutdated, RecoverFirst."""
-        names = self._catalog.names
-        self.store.register_targets([(name, self._catalog.target(name).protocol) for name in names])
+        self._performer.announce()
         self._thread.start()
 
     def kick(self, lane: Lane, target: str) -> None:
@@ -133,7 +104,7 @@ class Drive:
 
     def plan(self) -> list[Due]:
         """Which (lane, target) has due work."""
-        return self.store.plan(SERVED, ahead_s=self._pace.claim_ahead_s, limit=2 * self._pace.claim_batch)
+        return self._performer.store.plan(SERVED, ahead_s=self._pace.claim_ahead_s, limit=2 * self._pace.claim_batch)
 
     @property
     def batch(self) -> int:
@@ -252,7 +223,7 @@ class Drive:
     async def _ask(self, send: act.Send, **hooks: Any) -> Answered | NoAnswer:
         transport = self._transports.get(send.target)
         if transport is None:
-            guard = Guard(allow_private=self._catalog.target(send.target).allow_private)
+            guard = Guard(allow_private=self._performer.catalog.target(send.target).allow_private)
             transport = self._transports[send.target] = HttpxTransport(guard, self._credentials, self._tls)
         try:
             return await transport.send(send.request, credential=send.credential, **hooks)
@@ -295,9 +266,9 @@ class Drive:
             self._keeping.append(write)
             self._run_in(self._urgent, self._write_urgent, None)
         elif isinstance(write, act.Take):
-            self._run_in(self._taking, lambda: [self._take(write)], write)
+            self._run_in(self._taking, lambda: [self._performer.perform(write, now_s)], write)
         else:
-            self._run_in(self._bulk, lambda: [self._answer(write, now_s)], write)
+            self._run_in(self._bulk, lambda: [self._performer.perform(write, now_s)], write)
 
     def _run_in(
         self, executor: ThreadPoolExecutor, work: Callable[[], list[act.Arrival]], write: act.Write | None
@@ -307,117 +278,16 @@ class Drive:
                 arrivals = work()
             except Exception as error:  # noqa: BLE001  whatever it is, the loop has to know that this write did not succeed
                 assert write is not None
-                arrivals = [_failed(write, error)]
+                arrivals = [failed(write, error)]
             self._arrivals.extend(arrivals)
             self._rouse()
 
         executor.submit(attempt)
 
     def _write_urgent(self) -> list[act.Arrival]:
-        """Everything urgent that waits right now: one insert for the evidence, one commit for the intents."""
         keeping, self._keeping = self._keeping, []
         intending, self._intending = self._intending, []
-        arrivals: list[act.Arrival] = []
-        if keeping:
-            try:
-                self.store.append_evidence([keep.answer for keep in keeping])
-                arrivals += [act.Kept(keep.send_id) for keep in keeping]
-            except Exception as error:  # noqa: BLE001
-                arrivals += [_failed(keep, error) for keep in keeping]
-        if intending:
-            try:
-                answers = self._intents.open([intend.request for intend, _ in intending])
-                arrivals += [
-                    act.Intended(intend.send_id, asked_s, answer)
-                    for (intend, asked_s), answer in zip(intending, answers, strict=True)
-                ]
-            except Exception as error:  # noqa: BLE001
-                arrivals += [_failed(intend, error) for intend, _ in intending]
-        return arrivals
-
-    def _take(self, take: act.Take) -> act.Arrival:
-        grant = self._bucket.take(take.target, take.lane, take.count)
-        return act.Tokens(take, grant.granted, grant.wait_s)
-
-    @singledispatchmethod
-    def _answer(self, write: act.Write, _now_s: float) -> act.Arrival:
-        raise TypeError(f"nobody writes a {type(write).__name__}")
-
-    @_answer.register
-    def _(self, plan: act.Plan, _now_s: float) -> act.Arrival:
-        return act.Planned(self.store.plan(plan.lanes, ahead_s=plan.ahead_s, limit=plan.limit))
-
-    @_answer.register
-    def _(self, sweep: act.Sweep, _now_s: float) -> act.Arrival:
-        self.store.check_epoch()
-        operations = self.store.overdue_evidence(sweep.limit)
-        if self._vault is None:
-            return act.Swept(operations)
-        over = sessions.take_ended_sessions(self._database, self.store.fleet, idle_s=2 * BELIEVED_S, limit=sweep.limit)
-        return act.Swept(operations, [(one.target, one.credential, self._vault.open(one.sealed)) for one in over])
-
-    @_answer.register
-    def _(self, claim: act.Claim, now_s: float) -> act.Arrival:
-        rows = self.store.claim(
-            claim.lane, claim.target, limit=claim.limit, ahead_s=claim.ahead_s, lease_s=claim.lease_s
-        )
-        missing = self._catalog.missing_schemas(row.descriptor_digest for _, row in rows)
-        self._catalog.sessions.preload(row.operation.session_id for _, row in rows)
-        if missing:
-            for digest, body in self.store.descriptors(missing).items():
-                self._catalog.learn_descriptor(digest, body)
-        return act.Claimed(claim, now_s, rows)
-
-    @_answer.register
-    def _(self, apply: act.Apply, now_s: float) -> act.Arrival:
-        return act.AppliedBatch(apply.items, now_s, self._transitions.apply(apply.items))
-
-    @_answer.register
-    def _(self, renew: act.Renew, now_s: float) -> act.Arrival:
-        return act.RenewedBatch(now_s, renew.held, self.store.renew(renew.held))
-
-    @_answer.register
-    def _(self, reread: act.Reread, _now_s: float) -> act.Arrival:
-        return act.RereadBatch(reread.held, self.store.reread(reread.held))
-
-    @_answer.register
-    def _(self, release: act.Release, _now_s: float) -> act.Arrival:
-        self.store.release(release.rows)
-        return act.Released(len(release.rows))
-
-    @_answer.register
-    def _(self, keep: act.KeepContract, _now_s: float) -> act.Arrival:
-        target, tool, _ = keep.key
-        self.store.keep_descriptor(
-            keep.descriptor_digest,
-            target=target,
-            tool=tool,
-            protocol=keep.protocol,
-            version=keep.tool_version,
-            body=keep.descriptor,
-        )
-        policy_digest = self.store.keep_policy(keep.policy)
-        if keep.session is None:
-            return act.ContractKept(keep.key, policy_digest)
-        sealed = self._keys().seal(keep.session)
-        session_id = sessions.keep_session(self._database, self.store.fleet, target, keep.key[2], sealed)
-        self._catalog.sessions.learn(session_id, keep.session)
-        return act.ContractKept(keep.key, policy_digest, session_id)
-
-    @_answer.register
-    def _(self, close: act.CloseTarget, _now_s: float) -> act.Arrival:
-        """Kept in the ledger first: a lost Redis must not reopen it."""
-        closed_s = self.store.close_target(close.target, close.for_s)
-        self._bucket.close(close.target, closed_s)
-        return act.Released(0)
-
-
-def _failed(write: act.Write, error: Exception) -> act.WriteFailed:
-    if isinstance(error, CounterfoilError):
-        log.warning("%s: %s", type(write).__name__, error)
-    else:
-        log.warning("%s failed: %s", type(write).__name__, type(error).__name__, exc_info=error)
-    return act.WriteFailed(write, f"{type(error).__name__}", stale=isinstance(error, StaleEpoch))
+        return self._performer.perform_urgent(keeping, intending)
 
 
 def end_process(reason: str) -> None:

@@ -8,8 +8,9 @@ nothing. The remaining lease is looked at before every send, renewed when half o
 kicked or took are found by looking at them again once a tick. What an answer means for the ledger is decided under the
 row lock; in here `decide` only tells whether anything has to be written at all.
 
-What the loop has in its hands: rows (`holdings.py`), what they ask and what is brought for them (`exchanges.py`),
-requests between decision and reply (`requests.py`), claims (`claims.py`) and outcomes on their way (`outcomes.py`).
+What the loop has in its hands: rows (`holdings.py`), what is sent for them (`exchanges.py`) and what only asks
+(`readings.py`), requests between decision and reply (`requests.py`), claims (`claims.py`) and outcomes on their way
+(`outcomes.py`).
 """
 
 import math
@@ -18,7 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from ..ledger.states import Lane
+from ..ledger import events
+from ..ledger.states import QUEUES, Lane
 from ..ledger.work import Item
 from . import actions as act
 from .catalog import Catalog
@@ -30,8 +32,8 @@ from .jobs import UNSTARTED, Job, Pace
 from .outcomes import RETRY_S, Outcomes
 from .requests import Requests
 
-SERVED = (Lane.SUBMIT, Lane.SYNC, Lane.POLL, Lane.CANCEL, Lane.FETCH, Lane.TIMER)
-"""Lanes that this release works on."""
+SERVED = QUEUES
+"""Lanes that this release works on: all of them."""
 
 WIRELESS = frozenset({Lane.FETCH, Lane.TIMER})
 """Lanes whose rows may need no wire, so that they are claimed although their target asked for quiet."""
@@ -68,6 +70,7 @@ class Engine:
         self._jobs = Holdings(pace, self._outcomes, self._write, rng, resident=Lane.POLL in lanes)
         self._requests = Requests(catalog, pace, self._wire.append, self._write)
         self._exchanges = Exchanges(catalog, pace, self._jobs, self._requests, write=self._write, new_token=new_token)
+        self._readings = self._exchanges.readings
         self._keeps_again: deque[tuple[float, act.Keep]] = deque()
         self._writing = 0
         self._last_kick_s = -math.inf
@@ -90,8 +93,9 @@ class Engine:
             act.RenewedBatch: self._renewed,
             act.RereadBatch: self._reread,
             act.Released: lambda _: None,
-            act.ContractKept: lambda arrival: self._exchanges.contract_kept(arrival, self._now_s),
-            act.Tokens: lambda arrival: self._exchanges.not_asked(
+            act.TasksFound: self._hinted,
+            act.ContractKept: lambda arrival: self._readings.contract_kept(arrival, self._now_s),
+            act.Tokens: lambda arrival: self._readings.not_asked(
                 self._requests.granted(arrival, self._now_s), self._now_s
             ),
             act.WriteFailed: self._failed,
@@ -117,7 +121,7 @@ class Engine:
         self._exchanges.start_effects(self._now_s)
         self._requests.ask_tokens(self._now_s)
         self._tick()
-        for key in self._claims.wanted():
+        for key in (*self._jobs.release_kicked(), *self._claims.wanted()):
             self._claim(*key)
         batch = self._outcomes.batch(self._now_s)
         if batch is not None:
@@ -188,6 +192,11 @@ class Engine:
         self._outcomes.written()
         self._jobs.applied(batch, self._now_s)
 
+    def _hinted(self, found: act.TasksFound) -> None:
+        if not self.stale:
+            items = [Item(id_, Lane.POLL, (events.Hinted(status),)) for id_, status in found.hinted]
+            self._outcomes.add(items, self._now_s, urgent=True)
+
     def _swept(self, swept: act.Swept) -> None:
         """Evidence that its bearer did not consume is due work, whatever the operation's state."""
         if not self.stale:
@@ -195,7 +204,7 @@ class Engine:
         if not self.stale and not self.draining:
             for target, credential, session in swept.ended:
                 if target in self._catalog:
-                    self._exchanges.say_farewell(target, credential, session, self._now_s)
+                    self._readings.say_farewell(target, credential, session, self._now_s)
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -255,9 +264,9 @@ class Engine:
             case act.Intend():
                 self._requests.not_intended(failed.write.send_id, failed.why)
             case act.Take():
-                self._exchanges.not_asked(self._requests.no_tokens(failed.write, self._now_s), self._now_s)
+                self._readings.not_asked(self._requests.no_tokens(failed.write, self._now_s), self._now_s)
             case act.KeepContract():
-                self._exchanges.contract_lost(failed.write, failed.why, self._now_s)
+                self._readings.contract_lost(failed.write, failed.why, self._now_s)
             case act.Apply() if self.stale:
                 self._outcomes.written()
             case act.Apply():

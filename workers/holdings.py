@@ -49,6 +49,7 @@ class Holdings:
         self._due: list[tuple[float, int, Key]] = []
         self._serial = 0
         self._failures: dict[Key, int] = {}
+        self._kicked: list[Job] = []
         self.draining = False
         self.stale = False
 
@@ -65,7 +66,9 @@ class Holdings:
 
     def take_on(self, row: Row, lease: Lease, until_s: float, now_s: float) -> None:
         """Hold a row that is leased to us until `until_s`."""
-        job = Job(row, lease, now_s + lease.due_in_s, until_s, self._rng())
+        op = row.operation
+        left_s = op.budget_left_s if op.budget_running and op.budget_left_s is not None else math.inf
+        job = Job(row, lease, now_s + lease.due_in_s, until_s, self._rng(), now_s + left_s)
         if self.draining or self.stale:
             self.give_back(job, lease.due_in_s)
         elif job.key not in self._jobs:
@@ -79,6 +82,14 @@ class Holdings:
         job.due_s = due_s
         self._serial += 1
         heapq.heappush(self._due, (due_s, self._serial, job.key))
+
+    def go_on(self, job: Job, due_s: float) -> None:
+        """What it asked changed nothing: let it wait again, unless somebody kicked its row meanwhile."""
+        if job.kicked:
+            self._kicked.append(job)
+            self.let_go(job)
+        else:
+            self.schedule(job, due_s)
 
     # -- moments -----------------------------------------------------------------------------------------------------
 
@@ -113,11 +124,25 @@ class Holdings:
         if self._jobs.get(job.key) is job:
             del self._jobs[job.key]
 
+    def release_kicked(self) -> set[tuple[Lane, str]]:
+        """Give back the rows that somebody kicked; returns where to claim them anew, as they are now."""
+        kicked, self._kicked = self._kicked, []
+        if not kicked or self.stale:
+            return set()
+        for job in kicked:
+            self._remember(job)
+        self._write(Release(tuple((job.lease, 0.0) for job in kicked)))
+        return {(job.lane, job.row.target) for job in kicked}
+
+    def _remember(self, job: Job) -> None:
+        """Its troubles in a row, for when the row comes back to us."""
+        if job.failures and len(self._failures) < MAX_FAILURES:
+            self._failures[job.key] = job.failures
+
     def give_back(self, job: Job, delay_s: float) -> None:
         """Without an outcome, due again after `delay_s`."""
         if not self.stale:
-            if job.failures and len(self._failures) < MAX_FAILURES:
-                self._failures[job.key] = job.failures
+            self._remember(job)
             self._write(Release(((job.lease, max(delay_s, 0.0)),)))
         self.let_go(job)
 
@@ -226,10 +251,14 @@ class Holdings:
         return None if job is None or job.lease.token != token or job.phase is Phase.APPLYING else job
 
     def _look_at(self, job: Job, kick: int, read_seq: int, now_s: float) -> None:
-        """A row that somebody kicked is looked at now. One that is out keeps the old count: what is on its way was
-        asked before the kick, so the difference must still show when its answer is here."""
-        kicked, waiting, old = kick != job.lease.kick, job.phase is Phase.WAITING, job.lease
-        known = kick if waiting else old.kick
-        job.lease = Lease(old.operation_id, old.lane, old.token, known, read_seq, old.claim_count, old.due_in_s)
-        if kicked and waiting:
-            self.schedule(job, now_s)
+        """A row that somebody kicked is given back, to be claimed anew: our copy of it is older than the kick, and a
+        decision on an old copy may see nothing to do, for ever (a cancel whose answer was unclear to another worker was
+        never sent again). One that is out keeps the old count, and is given back when its answer is here: that was
+        asked before the kick."""
+        kicked, old = kick != job.lease.kick, job.lease
+        job.lease = Lease(old.operation_id, old.lane, old.token, old.kick, read_seq, old.claim_count, old.due_in_s)
+        if kicked and job.phase is Phase.WAITING:
+            self._kicked.append(job)
+            self.let_go(job)
+        elif kicked:
+            job.kicked = True

@@ -1,5 +1,6 @@
 """One claimed wake row on its way through the loop."""
 
+import math
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -7,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from ..adapters.contract import Reply, Request
-from ..ledger.intents import IntentRequest
+from ..ledger.intents import Denied, IntentRequest
 from ..ledger.rows import Row
 from ..ledger.states import Lane
 from ..ledger.store import Lease
@@ -37,6 +38,7 @@ UNSTARTED = frozenset({Phase.WAITING, Phase.NEGOTIATING, Phase.QUEUED})
 class Job:
     """`due_s` and `until_s` (the lease's end, from before the claim was issued) are on the loop's clock.
 
+    `kicked`: somebody wants its row looked at, which was seen while a request of it was out.
     `asked_s` and `asked_seq`: when its last reading left, and under which sequence. A renewal that comes while a
     reading is out raises the lease's sequence; the answer must not count as younger than its question (SPEC section
     3).
@@ -47,11 +49,13 @@ class Job:
     due_s: float
     until_s: float
     jitter: float
+    budget_until_s: float = math.inf
     phase: Phase = Phase.WAITING
     failures: int = 0
     exchange: Generator[Request, Reply, Any] | None = None
     asked_s: float = 0.0
     asked_seq: int = 0
+    kicked: bool = False
     dropped: bool = False
 
     @property
@@ -62,6 +66,25 @@ class Job:
     def lane(self) -> Lane:
         return self.lease.lane
 
+    @property
+    def replays(self) -> bool:
+        """Its lost submit is asked for by the same bytes under the same key (SPEC section 7)."""
+        return self.lane is Lane.LOOKUP and self.row.operation.policy.lookup == "replay"
+
+    @property
+    def submits(self) -> bool:
+        """What it sends is the call itself, so it needs the tool's contract."""
+        return self.lane in (Lane.SUBMIT, Lane.SYNC) or self.replays
+
+    @property
+    def token_lane(self) -> Lane:
+        """Whose tokens its requests take: a replay is a submit."""
+        return Lane.SUBMIT if self.replays else self.lane
+
+    def alive(self, now_s: float) -> bool:
+        """Its row is still ours, as far as can be known without asking."""
+        return not self.dropped and self.until_s >= now_s
+
 
 @dataclass(slots=True)
 class Negotiation:
@@ -70,6 +93,11 @@ class Negotiation:
     key: ContractKey
     exchange: Generator[Request, Reply, Any]
     waiting: list[Job] = field(default_factory=list)
+
+    def alive(self, now_s: float) -> bool:
+        """Somebody who still holds its row waits for it. A process that was stopped must not go on asking for nobody:
+        one lease after a bump no byte leaves (SPEC section 6)."""
+        return any(job.alive(now_s) for job in self.waiting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +117,17 @@ class Contract:
 
 @dataclass(slots=True)
 class Farewell:
-    """Telling a server that a session is not needed any more. Whatever it answers is fine."""
+    """Telling a server that a session is not needed any more. Whatever it answers is fine.
+
+    It has no lease of its own, but as any request it leaves within the length of one, or not at all.
+    """
 
     key: ContractKey
     exchange: Generator[Request, Reply, Any]
+    until_s: float
+
+    def alive(self, now_s: float) -> bool:
+        return self.until_s >= now_s
 
 
 @dataclass(slots=True)
@@ -116,6 +151,7 @@ class Sending:
     job: Job
     intent: IntentRequest
     asked_intent: bool = False
+    denied: Denied | None = None
 
     @property
     def target(self) -> str:
@@ -123,7 +159,8 @@ class Sending:
 
     @property
     def lane(self) -> Lane:
-        return self.job.lane
+        """Whose tokens it takes."""
+        return self.job.token_lane
 
 
 @dataclass(frozen=True, slots=True)

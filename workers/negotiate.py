@@ -7,13 +7,19 @@ from typing import Any
 from uuid import UUID
 
 from ..adapters import strict_json
-from ..adapters.contract import Busy, Negotiated, NoAccess, NotOffered
+from ..adapters.outcomes import (
+    Busy,
+    Negotiated,
+    NoAccess,
+    NotOffered,
+)
 from ..ledger import events
 from ..ledger.digest import sha256
 from ..ledger.rows import Row
 from . import schemas
 from .actions import ContractKey, KeepContract
 from .catalog import Catalog
+from .interpret import Unsent
 from .jobs import Contract, Job, Negotiation
 
 BELIEVED_S = 300.0
@@ -47,7 +53,7 @@ class Contracts:
 
     def of(self, row: Row) -> Contract | None:
         """The contract that a submit of this row rests on."""
-        return self._known.get((row.target, row.tool, self._catalog.credential(row.target, row.principal)))
+        return self._known.get(self._catalog.contract_key(row))
 
     def wait(self, key: ContractKey, job: Job) -> Negotiation | None:
         """Line a job up. Returns a negotiation to start when there is none running."""
@@ -56,13 +62,14 @@ class Contracts:
             running.waiting.append(job)
             return None
         target, tool, _ = key
-        exchange = self._catalog.adapter(target).negotiate(self._catalog.endpoint(target), tool)
+        endpoint = self._catalog.endpoint(target, self._catalog.policy(target, tool))
+        exchange = self._catalog.adapter(target).negotiate(endpoint, tool)
         self._running[key] = Negotiation(key, exchange, [job])
         return self._running[key]
 
     def heard(
         self, negotiation: Negotiation, outcome: Any, now_s: float
-    ) -> tuple[KeepContract | None, list[tuple[Job, events.Event]]]:
+    ) -> tuple[KeepContract | None, list[tuple[Job, Unsent]]]:
         """The outcome: something to commit first, or what the waiting jobs are told."""
         key, jobs = negotiation.key, negotiation.waiting
         if isinstance(outcome, Negotiated):
@@ -133,7 +140,7 @@ class Contracts:
         )
 
 
-def _not_yet(job: Job, outcome: Any) -> events.Event:
+def _not_yet(job: Job, outcome: Any) -> Unsent:
     attempt = job.row.operation.attempt
     if isinstance(outcome, NoAccess):
         # Never as "not processed": that would close an intent which a successor may have opened meanwhile.

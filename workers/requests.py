@@ -20,6 +20,10 @@ TOKEN_PATIENCE_S = 1.0
 """How long a fresh connection may wait for its token; servers give up on silent ones after 5 s and more."""
 
 
+_SWITCHES = frozenset({"E_CREATE_OFF", "E_ADAPTER_DRAINING", "E_KEY_EXPIRED"})
+"""Refusals of an intent that say something about the row, and not that it is somebody else's by now."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unasked:
     """A reading that did not leave: its lease is over, or no token is to be had for `wait_s`."""
@@ -59,23 +63,26 @@ class Requests:
 
     # -- beginning ---------------------------------------------------------------------------------------------------
 
+    def new_serial(self) -> int:
+        """A number that no request has."""
+        self._serial += 1
+        return self._serial
+
     def read(self, owner: Job | Negotiation | Farewell, request: Request) -> None:
         """A reading: it leaves once it has its token."""
         if isinstance(owner, Job):
-            target, lane = owner.row.target, owner.lane
-            credential = self._catalog.credential(target, owner.row.principal)
+            target, lane, credential = owner.row.target, owner.lane, self._catalog.credential_of(owner.row)
         else:
             target, lane, credential = owner.key[0], Lane.SUBMIT, owner.key[2]
-        self._serial += 1
-        self._readings[self._serial] = Reading(owner, target, lane, credential, request)
-        self._tokens.wait(target, lane, self._serial)
+        serial = self.new_serial()
+        self._readings[serial] = Reading(owner, target, lane, credential, request)
+        self._tokens.wait(target, lane, serial)
 
     def effect(self, job: Job, request: Request, intent: IntentRequest) -> None:
         """An effect: to be connected now; `connected`, `granted` and `intended` take it further, in this order."""
-        self._serial += 1
-        self._sendings[self._serial] = Sending(job, intent)
-        credential = self._catalog.credential(job.row.target, job.row.principal)
-        self._put(act.Send(self._serial, job.row.target, credential, request))
+        serial = self.new_serial()
+        self._sendings[serial] = Sending(job, intent)
+        self._put(act.Send(serial, job.row.target, self._catalog.credential_of(job.row), request))
 
     # -- connection, token, intent, first byte -----------------------------------------------------------------------
 
@@ -118,13 +125,12 @@ class Requests:
         return self.granted(act.Tokens(take, 0, TOKEN_PATIENCE_S), now_s)
 
     def _send(self, send_id: int, now_s: float) -> bool:
-        """A reading leaves, unless its row is not ours any more."""
+        """A reading leaves, unless nobody who waits for it holds its row any more."""
         reading = self._readings[send_id]
+        if not reading.owner.alive(now_s):
+            return False
         if isinstance(reading.owner, Job):
-            job = reading.owner
-            if job.dropped or job.until_s < now_s:
-                return False
-            job.asked_s, job.asked_seq = now_s, job.lease.read_seq
+            reading.owner.asked_s, reading.owner.asked_seq = now_s, reading.owner.lease.read_seq
         self._put(act.Send(send_id, reading.target, reading.credential, reading.request))
         return True
 
@@ -152,10 +158,11 @@ class Requests:
         answer = intended.answer
         if intended.send_id not in self._sendings or self._over:
             return
-        if isinstance(answer, Denied) and answer.code != "E_CREATE_OFF":
+        if isinstance(answer, Denied) and answer.code not in _SWITCHES:
             self._give_up(intended.send_id, answer.why, now_s + self._pace.tick_s)
         elif isinstance(answer, Denied):
-            # Nothing was opened, and the row is fit to be sent: it backs off in the ledger, inside its budget.
+            # Nothing was opened, and the row is ours: what it means is written into the ledger.
+            self._sendings[intended.send_id].denied = answer
             self._put(act.Abort(intended.send_id, answer.why))
         elif now_s > intended.asked_s + answer.send_by_s / 2:
             self._put(act.Abort(intended.send_id, "the intent's commit came back late"))
@@ -194,10 +201,19 @@ class Requests:
         return unasked
 
     def end(self, why: str) -> None:
-        """The epoch is over: no reading counts any more, no effect may leave. One whose bytes have left does not
-        notice its Abort; its answer is still waited for."""
+        """The epoch is over: no effect may leave, and no reading counts any more. An effect whose bytes have left does
+        not notice its Abort; its answer is still waited for, and so is a reading that may bring what is told once."""
         self._stopped = self._over = True
-        self._readings.clear()
-        self._tokens.clear()
+        unsent = set(self._tokens.clear())
+        self._readings = {
+            send_id: reading
+            for send_id, reading in self._readings.items()
+            if send_id not in unsent and self._told_once(reading)
+        }
         for send_id in self._sendings:
             self._put(act.Abort(send_id, why))
+
+    def _told_once(self, reading: Reading) -> bool:
+        """A question of a task in a session goes out on one stream, once; elsewhere it is told as often as it is asked
+        for."""
+        return reading.lane is Lane.POLL and self._catalog.shares_session(reading.target)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ..adapters import registry
+from ..adapters.http_api import HttpApi, Key, Places, Routes, Statuses, checked_headers
 from ..ledger.digest import canonical_json
 from ..ledger.errors import CounterfoilError
 from . import schemas
@@ -18,6 +19,41 @@ from . import schemas
 
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
+
+
+class LookupEntry(Strict):
+    """How a lost submit of a tool is found again, as its server's owner promises it."""
+
+    tool: str | None = Field(
+        None,
+        min_length=1,
+        max_length=256,
+        description="The server's read-only tool that is asked by submission key. `counterfoil.server.keyed()` gives a "
+        "server one that is called `counterfoil_lookup`.",
+    )
+    replay: bool = Field(
+        default=False,
+        description="true: instead of asking, the same bytes are sent again under the same key, which the server "
+        "answers with the first call's task or result.",
+    )
+    absence: Literal["unique", "closes", "bounded"] | None = Field(
+        None,
+        description="Why 'nothing under this key' allows a second submit: `unique`, a repeat of the key returns or "
+        "refuses the first call; `closes`, the lookup makes the server refuse this attempt and earlier ones; "
+        "`bounded`, only time speaks, which is your own risk. Left out: nothing is sent again, a person is asked.",
+    )
+    key_lifetime_s: float = Field(
+        86_400.0, gt=0, le=366 * 86_400, description="How long the server remembers a key, from the first send on."
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "LookupEntry":
+        if self.tool is not None and self.replay:
+            raise ValueError("names one way: `tool: NAME`, or `replay: true`")
+        if self.replay and self.absence is not None:
+            # What a replay answers can't prove that the first attempt did not run (SPEC section 7).
+            raise ValueError("can't say `absence` of a replay: only a lookup by key can find nothing")
+        return self
 
 
 class Poll(Strict):
@@ -60,6 +96,50 @@ class Overrides(Strict):
         description="true refuses the tool (E_CAPABILITY_UNSUPPORTED) unless a lost submit could be looked up by its "
         "key. Else it runs, and a lost submit asks a person.",
     )
+    lookup: LookupEntry | None = Field(
+        None,
+        description="How a lost submit is found again; without it a lost submit asks a person. "
+        "`{tool: counterfoil_lookup, absence: unique, key_lifetime_s: 604800}`. It counts for submits from now on: "
+        "one that was sent before it was declared carried no key.",
+    )
+    preset: Literal["azure", "idempotency-key", "ogc", "plain"] | None = Field(
+        None,
+        description="A declaration that many APIs share, which the keys below add to: `azure` (status monitors, "
+        "Operation-Id), `ogc` (OGC API Processes), `idempotency-key` (the IETF draft), `plain` (`{id, status}` with "
+        "the usual words).",
+    )
+    routes: Routes | None = Field(
+        None,
+        description="For `http-202` and `aip-151`, whose servers can't be asked what they offer: verb and path of each "
+        "request. `{submit: POST /jobs, status: GET /jobs/{id}, result: GET /jobs/{id}/result}`.",
+    )
+    statuses: Statuses | None = Field(
+        None,
+        description="What the API's status words mean, whatever their case. A word that is not listed is no status "
+        "(E_STATUS_UNKNOWN). Without any, the HTTP status is all there is: 202 is working, any other 2xx the result.",
+    )
+    fields: Places | None = Field(
+        None, description="Where things are in the API's answers: JSON pointers. `{id: /jobId, status: /state}`."
+    )
+    key: Key | None = Field(
+        None,
+        description="How the submission key travels: `{header: Idempotency-Key}`, `{body: requestId}`. Without it, or "
+        "`{key}` in `routes.submit`, it doesn't, and a lost submit can't be looked up.",
+    )
+    headers: dict[str, str] | None = Field(
+        None, description="Constant headers of every request: `{X-Api-Version: '7'}`. Never a credential."
+    )
+    respond_async: bool | None = Field(None, description="true: the submit says `Prefer: respond-async`.")
+    rejections: list[int] | None = Field(
+        None,
+        description="HTTP statuses that reject a submit for certain: nothing ran, and a repeat changes nothing. "
+        "Left out: 400, 404, 405, 406, 411, 413, 414, 415, 422 and 431.",
+    )
+    cancel_is_evidence: bool | None = Field(
+        None,
+        description="true: the word in the answer to a cancel is the end of the work, since it can't be asked for "
+        "afterwards (OGC).",
+    )
     max_attempts: int | None = Field(
         None, description="Submits of one operation. A second one needs proof that the first never was."
     )
@@ -80,6 +160,14 @@ class Overrides(Strict):
     on_input_deadline: Literal["cancel", "reconcile"] | None = Field(
         None, description="When nobody answered in time: `cancel` the task, or `reconcile` (ask a person what to do)."
     )
+    require_answer: bool | None = Field(
+        None,
+        description="true: a question that closes without our answer (the server went on by itself) asks a person; "
+        "else the receipt counts it in `unanswered_rounds`.",
+    )
+    four_eyes: bool | None = Field(
+        None, description="true: whoever asked for the call (its principal) may not answer its questions."
+    )
     input_watch_s: float | None = Field(
         None, description="How often a task is read while its question waits for a person; 0: never."
     )
@@ -88,6 +176,14 @@ class Overrides(Strict):
         None,
         description="When a cancelled run asks a person to check for effects: `always`, or only `on_evidence` that it "
         "ran on. By protocol: `always` where the answer to a cancel is all the evidence there is.",
+    )
+    cancel_stops: bool | None = Field(
+        None, description="true: your word that a confirmed cancel stops the work, so nobody has to check after it."
+    )
+    audit_s: float | None = Field(
+        None,
+        description="How long after a won cancel the task is still looked at now and then; 0: not at all. What is seen "
+        "opens a case, and never changes the receipt.",
     )
     on_unknown: Literal["reconcile", "abandon"] | None = Field(
         None,
@@ -103,13 +199,33 @@ class Overrides(Strict):
         None, description='How long after the last `send_by` a lookup\'s "not there" begins to count.'
     )
 
+    @field_validator("headers")
+    @classmethod
+    def _are_harmless(cls, headers: dict[str, str] | None) -> dict[str, str] | None:
+        return None if headers is None else checked_headers(headers)
+
+    @field_validator("rejections")
+    @classmethod
+    def _are_rejections(cls, statuses: list[int] | None) -> list[int] | None:
+        if any(not 400 <= status <= 501 or status in (401, 408, 500) for status in statuses or ()):
+            raise ValueError("holds only statuses from 400 to 501, and not 401, 408 or 500")
+        return statuses
+
+    def declared(self) -> dict[str, object]:
+        """What was written of the tool's API, as a layer of its declaration."""
+        written = self.model_dump(exclude_unset=True)
+        return {name: written[name] for name in HttpApi.model_fields if written.get(name) is not None}
+
     def for_policy(self) -> dict[str, object]:
         """The fields that were set, under the names that Policy has."""
         own = self.model_dump(exclude_none=True, include=Overrides.model_fields.keys() - NO_POLICY)
         return own | {f"poll_{name}": value for name, value in self.poll.model_dump(exclude_none=True).items()}
 
 
-NO_POLICY = frozenset({"poll", "sync_bound_s", "require_lookup"})
+API_KEYS = frozenset(HttpApi.model_fields) | {"preset"}
+"""Keys that declare a tool's API."""
+
+NO_POLICY = frozenset({"poll", "lookup", "sync_bound_s", "require_lookup"}) | API_KEYS
 """Keys that no field of Policy has the name of: what they mean for it hangs on the protocol too."""
 
 

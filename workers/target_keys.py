@@ -13,14 +13,25 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from ..adapters.http_api import Key as ApiKey
+from ..adapters.http_api import Places, Routes, Statuses
 from ..ledger.errors import InputRefused
 from ..ledger.policy import Policy
-from .target_entries import Credentials, Overrides, Poll, Shares, TargetEntry, TargetsFile, ToolEntry
+from .target_entries import Credentials, LookupEntry, Overrides, Poll, Shares, TargetEntry, TargetsFile, ToolEntry
 
 _BY_PROTOCOL = frozenset({"can_cancel", "effect_case", "settle_s"})
 """Policy fields whose default the protocol's profile decides."""
 
-_BELOW: dict[str, type[BaseModel]] = {"poll": Poll, "shares": Shares, "credentials": Credentials}
+_BELOW: dict[str, type[BaseModel]] = {
+    "poll": Poll,
+    "lookup": LookupEntry,
+    "routes": Routes,
+    "statuses": Statuses,
+    "fields": Places,
+    "key": ApiKey,
+    "shares": Shares,
+    "credentials": Credentials,
+}
 _KINDS: dict[object, str] = {
     bool: "true or false",
     int: "a whole number",
@@ -79,7 +90,8 @@ def _keys(model: type[BaseModel], where: str, names: Collection[str]) -> Iterato
 
 def _key(name: str, where: str, field: FieldInfo) -> Key:
     assert field.description is not None, f"{name} is not described"
-    policy = Policy.model_fields.get(name.replace(".", "_")) if where == "a target or a tool" else None
+    of_policy = where == "a target or a tool" and not name.startswith("lookup")  # which is written as one key
+    policy = Policy.model_fields.get(name.replace(".", "_")) if of_policy else None
     return Key(name, where, _kind(field, policy), _default(name, field, policy), field.description)
 
 

@@ -13,15 +13,26 @@ from types import MappingProxyType
 
 from pydantic import BaseModel, ValidationError
 
-from ..adapters import registry
+from ..adapters import presets, registry
 from ..adapters.contract import Endpoint
+from ..adapters.http_api import HttpApi, Key, Places, Routes, Statuses
 from ..adapters.profile import Lookup, Profile
 from ..ledger.digest import canonical_json
 from ..ledger.errors import CounterfoilError, InputRefused
 from ..ledger.policy import Policy
-from . import yaml_lines
+from . import declared_faults, yaml_lines
 from .bucket import Limit
-from .target_entries import Credentials, Overrides, Poll, Shares, TargetEntry, TargetsFile, ToolEntry
+from .target_entries import (
+    API_KEYS,
+    Credentials,
+    LookupEntry,
+    Overrides,
+    Poll,
+    Shares,
+    TargetEntry,
+    TargetsFile,
+    ToolEntry,
+)
 from .yaml_lines import Document, KeyPath, Problem
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
@@ -96,10 +107,11 @@ class Target:
 
         A tool that the file does not name has the target's defaults.
         """
-        profile, bound_s = self.profile, self.sync_bound_s(tool)
+        api, bound_s = self.api(tool), self.sync_bound_s(tool)
+        profile = self.profile if api is None else api.of_profile(self.profile)
         asked = self._entry.for_policy() | self._own(tool).for_policy()
         # Where the cancel's answer is all the evidence there is, the work may run on behind it (SPEC section 5).
-        leftovers = asked.get("effects", True) and profile.cancel_is_evidence
+        leftovers = asked.get("effects", True) and profile.cancel_is_evidence and not asked.get("cancel_stops", False)
         fields: dict[str, object] = {
             "settle_s": profile.settle_s,
             "effect_case": "always" if leftovers else "on_evidence",
@@ -109,8 +121,11 @@ class Target:
             "cancel_is_evidence": profile.cancel_is_evidence,
             "sync": profile.sync,
             "result_separate": profile.result_separate,
+            "reply_replay": profile.reply_replay.value,
             "lookup": profile.lookup.value,
             "absence": None if profile.absence is None else profile.absence.value,
+            **self._lookup_fields(tool, api),
+            "api": "" if api is None else api.text(),
             "url": self._entry.url,
             "credential": self.credential_for(principal) or "",
         }
@@ -122,6 +137,38 @@ class Target:
         # A first byte may leave until `send_by`: no answer is overdue before.
         return policy.model_copy(update={"answer_by_s": max(bound_s, policy.send_by_s)})
 
+    def api(self, tool: str) -> HttpApi | None:
+        """What the file declares of a tool's API; None where the protocol leaves nothing to declare.
+
+        Raises ValidationError: what was written does not fit together.
+        """
+        if not self.profile.declares:
+            return None
+        own = self._own(tool)
+        preset = own.preset or self._entry.preset
+        return presets.declared(self.protocol, preset, self._entry.declared(), own.declared())
+
+    def lookup(self, tool: str) -> LookupEntry | None:
+        """How a lost submit of a tool is found again, where the file says so."""
+        own = self._own(tool).lookup
+        return self._entry.lookup if own is None else own
+
+    def _lookup_fields(self, tool: str, api: HttpApi | None) -> dict[str, object]:
+        """What the tool's owner declared about lost submits, where anything was."""
+        declared = self.lookup(tool)
+        route = None if api is None else api.routes.lookup
+        if declared is None and route is None:
+            return {}
+        declared = declared or LookupEntry()
+        way: dict[str, object] = {} if declared.tool is None else {"lookup": "by_key"}  # else the route's own
+        return {
+            **({"lookup": "replay"} if declared.replay else way),
+            "lookup_tool": declared.tool or "",
+            "absence": declared.absence,
+            "bounded_allowed": declared.absence == "bounded",
+            "key_lifetime_s": declared.key_lifetime_s,
+        }
+
     def sync_bound_s(self, tool: str) -> float | None:
         """The bound that was published for a call that blocks until it is over; None where there is none."""
         own = self._own(tool).sync_bound_s
@@ -130,8 +177,13 @@ class Target:
     def objection(self, tool: str) -> str | None:
         """Why no call of this tool may be sent to this target (E_CAPABILITY_UNSUPPORTED), whatever its server offers;
         None: it may."""
-        own = self._own(tool).require_lookup
-        if (self._entry.require_lookup if own is None else own) and self.profile.lookup is Lookup.NONE:
+        own, api = self._own(tool).require_lookup, self.api(tool)
+        profile = self.profile if api is None else api.of_profile(self.profile)
+        if (
+            (self._entry.require_lookup if own is None else own)
+            and profile.lookup is Lookup.NONE
+            and self.lookup(tool) is None
+        ):
             return (
                 f"Not sent: {self.name} offers no lookup of a lost submit of {tool}, and `require_lookup` asks for it."
             )
@@ -238,12 +290,25 @@ def _described(document: Document, above: KeyPath, error: ValidationError) -> It
             case "model_type" | "dict_type" | "model_attributes_type":
                 what = "must be a mapping: indented lines of `key: value`."
             case _:
-                what = f"{fault['msg'].removeprefix('Value error, ').removeprefix('Input ')}.".replace("..", ".")
+                what = _told(fault["msg"])
         yield document.line(path), f"{_dotted(path)}: {what}"
 
 
+def _told(message: str) -> str:
+    return f"{message.removeprefix('Value error, ').removeprefix('Input ')}.".replace("..", ".")
+
+
 def _known_keys(path: KeyPath) -> list[str]:
-    models: dict[KeyPath, type[BaseModel]] = {("poll",): Poll, ("shares",): Shares, ("credentials",): Credentials}
+    models: dict[KeyPath, type[BaseModel]] = {
+        ("poll",): Poll,
+        ("lookup",): LookupEntry,
+        ("routes",): Routes,
+        ("statuses",): Statuses,
+        ("fields",): Places,
+        ("key",): Key,
+        ("shares",): Shares,
+        ("credentials",): Credentials,
+    }
     match path:
         case ():
             model: type[BaseModel] = TargetsFile
@@ -273,9 +338,14 @@ def _policy_problems(document: Document, target: Target) -> Iterator[Problem]:
             policy = target.policy(tool)
         except ValidationError as error:
             for fault in error.errors(include_input=False, include_url=False):
-                line, name = at(str(fault["loc"][0]))
-                yield line, f"{name}: {fault['msg'].removeprefix('Input ')}."
+                # A rule over several fields has no place of its own; Policy has one, and it is about `on_unknown`.
+                line, name = at(str(fault["loc"][0]) if fault["loc"] else "on_unknown")
+                yield line, f"{name}: {_told(fault['msg'])}"
             continue
+        written = {name for name in API_KEYS if (*own, name) in document.lines or (*above, name) in document.lines}
+        for field, what in declared_faults.faults(target.profile, target.api(tool), target.lookup(tool), written):
+            line, name = at(field)
+            yield line, f"{name}: {what}"
         # A key that the protocol has no use for would be a silent wish.
         foreign, why = ("answer_by_s", "block") if policy.sync else ("sync_bound_s", "don't block")
         path = (*own, foreign) if tool else (*above, foreign)

@@ -25,45 +25,55 @@ from counterfoil.workers.target_entries import TargetEntry
 from counterfoil.workers.targets import Target, Targets
 
 from .kit_ledger import Ledger
-from .kit_server import TaskServer
+from .kit_server import LOOKUP_TOOL, SessionServer, TaskServer, elicitation
 
 PROTOCOL = "mcp-2026-07-28"
+IN_SESSIONS = "mcp-2025-11-25"
+UNIQUE = {"lookup": {"tool": LOOKUP_TOOL, "absence": "unique", "key_lifetime_s": 86_400.0}}
+REPLAY = {"lookup": {"replay": True, "key_lifetime_s": 86_400.0}}
+A4 = b'{"action":"accept","content":{"paper":"A4"}}'
+"""What a person says."""
 W = TypeVar("W")
 
 _WORLDS = itertools.count(1)
 """Two worlds may share a ledger, so their send tokens differ."""
 
 
-def targets(*names: str, url: str = "http://127.0.0.1:1/mcp") -> Targets:
-    """Targets with the default policy, polled at their server's pace."""
-    entry = {"url": url, "protocol": PROTOCOL, "poll": {"min_s": 0.2}}
-    made = TargetEntry.model_validate(entry)
-    return Targets({name: Target(name, adapter(PROTOCOL).profile, made) for name in names})
+def targets(*names: str, url: str = "http://127.0.0.1:1/mcp", **entry: Any) -> Targets:
+    """Targets with the default policy, polled at their server's pace, and what `entry` says."""
+    made = TargetEntry.model_validate({"url": url, "protocol": PROTOCOL, "poll": {"min_s": 0.2}} | entry)
+    return Targets({name: Target(name, adapter(made.protocol).profile, made) for name in names})
 
 
 class NoSessions:
-    """The keeper for targets whose protocol has no sessions."""
+    """The keeper of sessions that nobody has to load."""
 
     def load(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, bytes]:
         return {}
 
 
 class World:
-    """`held` types of writes and wires are not answered until `release`; `failing` ones fail."""
+    """`held` types of writes and wires are not answered until `release`, nor what `holds` picks; `failing` ones fail.
+    `entry` is what the targets file says beside the defaults."""
 
     def __init__(
-        self, *names: str, pace: Pace | None = None, jitter: float = 0.0, lanes: Sequence[Lane] = SERVED
+        self,
+        *names: str,
+        pace: Pace | None = None,
+        jitter: float = 0.0,
+        lanes: Sequence[Lane] = SERVED,
+        **entry: Any,
     ) -> None:
         self.now_s = 1000.0
         ids = itertools.count(next(_WORLDS) << 32)
         self.catalog = Catalog(
-            targets(*(names or ("a",))),
+            targets(*(names or ("a",)), **entry),
             lambda _digests: {},
-            Sessions(NoSessions()),
+            Sessions(self),
             new_id=lambda: str(uuid.UUID(int=next(ids))),
         )
         self.ledger = Ledger(self.catalog.read_evidence)
-        self.server = TaskServer()
+        self.server = SessionServer() if entry.get("protocol") == IN_SESSIONS else TaskServer()
         self.pace = pace or Pace()
         self.engine = Engine(
             self.catalog,
@@ -76,6 +86,7 @@ class World:
         self.writes: list[act.Write] = []
         self.wire: list[act.Wire] = []
         self.held: set[type] = set()
+        self.holds: Callable[[act.Write | act.Wire], bool] = lambda _: False
         self.failing: set[type] = set()
         self.stale = False
         self.waiting: list[tuple[act.Write | act.Wire, float]] = []
@@ -89,6 +100,11 @@ class World:
 
     def policy(self, target: str = "a", **changes: Any) -> Policy:
         return self.catalog.policy(target, "work").model_copy(update=changes)
+
+    @property
+    def in_sessions(self) -> SessionServer:
+        assert isinstance(self.server, SessionServer)
+        return self.server
 
     def submits(self, count: int, target: str = "a", **fields: Any) -> list[uuid.UUID]:
         return [self.ledger.add(self.now_s, self.policy(target), target, **fields).id for _ in range(count)]
@@ -107,6 +123,23 @@ class World:
         """Somebody asks for a cancel, at the door."""
         self.ledger.apply([Item(id_, Lane.DOOR, (events.CancelAsked("asked"),))], self.now_s)
 
+    def asked(self, *keys: str, **policy: Any) -> uuid.UUID:
+        """An operation whose task asks these; "paper" alone where none is named."""
+        (id_,) = self.polls(1, **policy)
+        self.server.ask(self.task(id_), **{key: elicitation(key) for key in keys or ("paper",)})
+        self.kick(Lane.POLL)
+        self.advance(0.3)
+        assert self.state(id_) == "INPUT_REQUIRED"
+        self.forget()
+        return id_
+
+    def say(self, id_: uuid.UUID, number: int = 1, content: bytes = A4) -> None:
+        """A person replies, at the door."""
+        self.ledger.apply([Item(id_, Lane.DOOR, (events.ReplyGiven(number, content, "ann"),))], self.now_s)
+
+    def rounds(self, id_: uuid.UUID) -> list[str]:
+        return [one.state for one in self.ledger.rows[id_].operation.rounds]
+
     def task(self, id_: uuid.UUID) -> str:
         task = self.ledger.rows[id_].operation.task_id
         assert task is not None
@@ -122,7 +155,7 @@ class World:
         self.writes += actions.writes
         self.wire += actions.wire
         for action in (*actions.wire, *actions.writes):
-            if type(action) in self.held:
+            if type(action) in self.held or self.holds(action):
                 self.waiting.append((action, self.now_s))
             else:
                 self._do(action, self.now_s)
@@ -212,7 +245,7 @@ class World:
             case act.Take():
                 return self.bucket(action)
             case act.KeepContract():
-                return act.ContractKept(action.key, action.policy.digest())
+                return act.ContractKept(action.key, action.policy.digest(), self._session(action.session))
             case act.CloseTarget():
                 return act.Released(0)
             case _:
@@ -238,11 +271,26 @@ class World:
                 return act.RenewedBatch(asked_s, write.held, ledger.renew(write.held, now_s))
             case act.Reread():
                 return act.RereadBatch(write.held, ledger.reread(write.held))
+            case act.FindTasks():
+                words = dict(write.hints)
+                return act.TasksFound([(id_, words[task]) for id_, task in ledger.find_tasks(write.target, words)])
             case act.Release():
                 ledger.release(write.rows, now_s)
                 return act.Released(len(write.rows))
             case _:
                 raise AssertionError(f"nobody answers a {type(write).__name__}")
+
+    def _session(self, session: bytes | None) -> uuid.UUID | None:
+        """A session as the ledger keeps it: under an id of its own, the same for all workers."""
+        if session is None:
+            return None
+        id_ = uuid.uuid5(uuid.NAMESPACE_URL, session.decode())
+        self.ledger.sessions[id_] = session
+        return id_
+
+    def load(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, bytes]:
+        """The keeper of sessions."""
+        return {id_: self.ledger.sessions[id_] for id_ in ids}
 
     def _leave(self, go: act.Go) -> act.Arrival | None:
         send = self.connecting.pop(go.send_id, None)

@@ -26,7 +26,7 @@ def row(world: World, **changes: object) -> Row:
 
 def evidence(row: Row, status: int, body: bytes, *, kind: str = "submit") -> Evidence:
     headers = {"content-type": "application/json"}
-    return Evidence(UUID(int=1), row.id, kind, 1, 1, SEND, 1, status, headers, body)
+    return Evidence(UUID(int=1), row.id, kind, 1, 1, SEND, 1, status, headers, body, 3)
 
 
 def said(**members: object) -> bytes:

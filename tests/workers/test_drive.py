@@ -100,11 +100,13 @@ def test_intents_of_hooks_that_wait_at_the_same_time_share_a_commit(bench: Bench
         bench.submit(drive, 10)
         bench.bucket.gate.wait_for(1)
         bench.until("all are connected", lambda: len(bench.peer.received) == connected + 10)
+        hooks = drive._engine._requests._tokens._waiting["a", Lane.SUBMIT]
+        bench.until("the loop knows that all are connected", lambda: len(hooks) == 10)
         bench.peer.gate.shut()
         bench.bucket.gate.open()
         bench.peer.gate.wait_for(10)
-        # xmin: the transaction that wrote the row. The first hook that asks may go alone, and so may those that were
-        # connected while the bucket was being asked.
+        # xmin: the transaction that wrote the row. The bucket was asked twice: for the hook that came first, and for
+        # those that came while it was being asked. The first intent of either answer may go alone.
         ((intents, commits),) = bench.rows(
             "SELECT count(*), count(DISTINCT xmin::text) FROM counterfoil.intent WHERE closed_at IS NULL"
         )
@@ -204,7 +206,7 @@ def outage(stack: DevStack, url: str) -> Iterator[None]:
 def test_an_outage_of_the_database_does_not_lose_the_answer_to_a_submit(bench: Bench, database_stack: DevStack) -> None:
     warned = Warned("Keep")
     with ExitStack() as stack, bench.drive() as drive:
-        log = logging.getLogger("counterfoil.workers.drive")
+        log = logging.getLogger("counterfoil.workers.performer")
         log.addHandler(warned)
         stack.callback(log.removeHandler, warned)
         bench.peer.gate.shut()

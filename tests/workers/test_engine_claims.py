@@ -102,7 +102,7 @@ def test_a_forged_wake_up_does_nothing_and_does_not_pass_for_a_living_beat() -> 
     world.advance(0.1)
     world.forget()
     for _ in range(5):
-        world.settle(act.Kick(Lane.POLL, "nobody"), act.Kick(Lane.AUDIT, "a"))
+        world.settle(act.Kick(Lane.POLL, "nobody"), act.Kick(Lane.DOOR, "a"))
         world.advance(1.0)
     assert world.of(act.Claim) == []
     assert world.of(act.Plan)

@@ -1,5 +1,7 @@
 """Requests with an effect: in which order they leave, and what becomes of their answers."""
 
+from dataclasses import replace
+
 import pytest
 
 from counterfoil.adapters.contract import NoAnswer, Sent
@@ -9,6 +11,7 @@ from counterfoil.ledger.states import Lane, State
 from counterfoil.workers import actions as act
 from counterfoil.workers.outcomes import RETRY_S
 
+from .kit_server import LOOKUP_TOOL
 from .kit_world import World
 
 
@@ -152,6 +155,64 @@ def test_while_creation_is_switched_off_the_row_backs_off_in_the_ledger() -> Non
     world.advance(0.3)
     assert world.brought() == ["SubmitNotSent"]
     assert (world.ledger.rows[id_].operation.tries, world.left) == (1, [])
+
+
+def test_a_call_whose_protocol_takes_no_new_ones_is_refused_at_its_intent() -> None:
+    world = World()
+    (id_,) = world.submits(1)
+    world.ledger.shut = frozenset({"mcp-2026-07-28"})
+    world.kick(Lane.SUBMIT)
+    world.advance(0.3)
+    operation = world.ledger.rows[id_].operation
+    assert (operation.state, operation.error_code, operation.effects_possible) == (
+        State.REFUSED,
+        "E_ADAPTER_DRAINING",
+        False,
+    )
+    assert (world.left, len(world.of(act.Finish))) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("switched", "absence", "effects"),
+    [("create", "unique", True), ("create", "closes", False), ("drain", "unique", True), ("key", "unique", True)],
+)
+def test_a_second_attempt_that_may_not_leave_ends_as_refused_and_says_whether_the_first_may_have_run(
+    switched: str, absence: str, effects: bool
+) -> None:
+    lifetime_s = 25.0 if switched == "key" else 86_400.0
+    world = World(lookup={"tool": LOOKUP_TOOL, "absence": absence, "key_lifetime_s": lifetime_s})
+    id_ = world.ledger.lost(world.now_s, world.policy(), sent_s=world.now_s - 16.0, attempt=2).id
+    row = world.ledger.rows[id_]
+    world.ledger.rows[id_] = replace(row, operation=replace(row.operation, state=State.SUBMITTING))
+    world.ledger.wakes[id_, Lane.SUBMIT] = world.ledger.wakes.pop((id_, Lane.LOOKUP))
+    world.ledger.create_on = switched != "create"
+    world.ledger.shut = frozenset({"mcp-2026-07-28"} if switched == "drain" else ())
+    world.kick(Lane.SUBMIT)
+    world.advance(0.3)
+    operation = world.ledger.rows[id_].operation
+    assert (operation.state, operation.error_code, operation.effects_possible) == (
+        State.REFUSED,
+        "E_NOT_RESUBMITTED",
+        effects,
+    )
+    assert world.left == []
+
+
+def test_a_shadow_of_a_tool_with_effects_is_refused_before_anything_is_asked() -> None:
+    world = World()
+    (id_,) = world.submits(1, shadow=True)
+    world.kick(Lane.SUBMIT)
+    world.advance(0.3)
+    operation = world.ledger.rows[id_].operation
+    assert (operation.state, operation.error_code, world.server.asked) == (State.REFUSED, "E_SHADOW_EFFECTS", [])
+
+
+def test_a_shadow_of_a_tool_without_effects_runs() -> None:
+    world = World(effects=False)
+    (id_,) = world.submits(1, shadow=True)
+    world.kick(Lane.SUBMIT)
+    world.advance(0.3)
+    assert world.state(id_) == "WORKING"
 
 
 def test_an_answer_is_kept_before_anything_else_and_its_transition_brings_no_interpretation() -> None:

@@ -6,7 +6,7 @@ from counterfoil.adapters.contract import Answered, NoAnswer, Sent
 from counterfoil.ledger.states import Lane
 from counterfoil.workers import actions as act
 
-from .kit_world import World
+from .kit_world import IN_SESSIONS, World
 
 
 def go_stale(world: World) -> None:
@@ -271,5 +271,61 @@ def test_a_late_answer_after_the_epoch_closes_nobody_out() -> None:
     go_stale(world)
     world.reply(send, Answered(503, {"retry-after": "5"}, b"x"))
     world.advance(1.0)
-    assert len(world.ledger.evidence) == 1
+    assert ([type(write) for write in world.writes], len(world.ledger.evidence)) == ([act.Keep], 1)
     assert world.engine.idle
+
+
+def test_a_plain_reading_that_is_out_when_the_epoch_ends_is_not_waited_for() -> None:
+    """Whatever it says is said again to whoever asks next."""
+    world = World()
+    world.polls(1)
+    world.held = {act.Send}
+    world.kick(Lane.POLL)
+    go_stale(world)
+    assert world.engine.idle
+
+
+def test_a_negotiation_that_nobody_with_a_lease_waits_for_goes_no_further() -> None:
+    """Smallest input: the loop is stopped for 10 s while its `server/discover` is out; the epoch is bumped meanwhile.
+    `tools/list` left 10 s after the bump; one lease is 8 s."""
+    world = World()
+    (id_,) = world.submits(1)
+    world.held = {act.Send, act.Renew, act.Claim, act.Plan, act.Sweep}
+    world.kick(Lane.SUBMIT)
+    world.release(act.Claim)
+    world.held.add(act.Claim)
+    (discover,) = [action for action, _ in world.waiting if isinstance(action, act.Send)]
+    world.now_s += 10.0
+    world.held.discard(act.Send)
+    world.reply(discover, world.server.answer(discover.request))
+    world.advance(1.0)
+    assert world.server.asked == ["server/discover"]
+    assert (world.brought(), world.state(id_)) == ([], "SUBMITTING")
+
+
+def test_a_negotiation_that_was_given_up_can_be_begun_again() -> None:
+    world = World()
+    (id_,) = world.submits(1)
+    world.held = {act.Send, act.Renew}
+    world.kick(Lane.SUBMIT)
+    (discover,) = [action for action, _ in world.waiting if isinstance(action, act.Send)]
+    world.now_s += 10.0
+    world.held.clear()
+    world.reply(discover, world.server.answer(discover.request))
+    world.advance(16.0)  # its last renewal was on the way: one more lease
+    assert world.state(id_) == "WORKING"
+
+
+def test_a_farewell_leaves_within_one_lease_or_not_at_all() -> None:
+    world = World(protocol=IN_SESSIONS)
+    world.submits(1)
+    world.kick(Lane.SUBMIT)
+    (session,) = world.ledger.sessions.values()
+    for late_s, said in ((0.0, 1), (8.5, 0)):
+        world.in_sessions.spoke_in.clear()
+        world.held = {act.Take}
+        world.engine._writing += 1
+        world.settle(act.Swept((), [("a", "", session)]))
+        world.now_s += late_s
+        world.release(act.Take)
+        assert [method for method, _ in world.in_sessions.spoke_in].count("DELETE") == said

@@ -192,51 +192,6 @@ def test_a_reading_whose_lease_ends_while_it_waits_for_its_token_does_not_leave(
     assert world.server.count("tasks/get") == 0
 
 
-def test_a_kicked_row_is_polled_now() -> None:
-    world = World()
-    world.server.interval_ms = 6000
-    (id_,) = world.polls(1)
-    world.kick(Lane.POLL)
-    world.advance(2.0)
-    world.forget()
-    world.ledger.kick(id_, Lane.POLL)
-    world.advance(1.1)
-    assert world.server.count("tasks/get") == 1
-
-
-def test_a_kick_that_comes_while_a_poll_is_out_is_not_lost() -> None:
-    """Smallest input: poll out, kick, renewal, answer: the renewal took the new count over, so the next poll was due
-    after the whole interval although what it read was asked before the kick."""
-    world = World()
-    world.server.interval_ms = 6000
-    (id_,) = world.polls(1)
-    world.held = {act.Send}
-    world.kick(Lane.POLL)
-    world.ledger.kick(id_, Lane.POLL)
-    world.advance(6.0)
-    assert world.of(act.Renew)
-    world.held.clear()
-    world.release(act.Send)
-    world.forget()
-    world.advance(1.1)
-    assert world.server.count("tasks/get") == 1
-
-
-def test_a_kick_that_comes_while_the_outcome_is_being_applied_is_not_lost() -> None:
-    """Smallest input: the transition leaves the row in our hands with another kick count than we brought."""
-    world = World()
-    world.server.interval_ms = 6000
-    (id_,) = world.polls(1)
-    world.held = {act.Apply}
-    world.kick(Lane.POLL)  # the interval is news: something to write
-    world.advance(0.5)
-    world.ledger.kick(id_, Lane.POLL)
-    world.forget()
-    world.release(act.Apply)
-    world.advance(0.2)
-    assert world.server.count("tasks/get") == 1
-
-
 def test_an_answer_counts_under_the_sequence_that_its_question_left_with() -> None:
     """Smallest input: poll out, renewal (a new sequence), answer. It was taken for as young as the renewal."""
     world = World()

@@ -12,6 +12,7 @@ from counterfoil.workers.claims import Claims
 from counterfoil.workers.drive import Drive
 from counterfoil.workers.jobs import Pace
 from counterfoil.workers.outcomes import BATCH, RETRY_S, Outcomes
+from counterfoil.workers.performer import Performer
 from counterfoil.workers.tokens import Tokens
 
 from .kit_world import World
@@ -23,10 +24,10 @@ def test_every_arrival_has_one_taker() -> None:
     assert not engine._from_outside.keys() & engine._of_a_write.keys()
 
 
-def test_every_write_and_wire_action_is_performed_by_the_drive() -> None:
-    by_name = {act.Intend, act.Keep, act.Take}  # lines of their own
-    writes = {kind for kind in Drive.__dict__["_answer"].dispatcher.registry if kind is not object}
-    assert writes | by_name == set(get_args(act.Write))
+def test_every_write_and_wire_action_is_performed() -> None:
+    urgent = {act.Intend, act.Keep}  # a line of their own
+    writes = {kind for kind in Performer.__dict__["perform"].dispatcher.registry if kind is not object}
+    assert writes | urgent == set(get_args(act.Write))
     assert {kind for kind in Drive.__dict__["_put"].dispatcher.registry if kind is not object} == set(
         get_args(act.Wire)
     )

@@ -62,7 +62,11 @@ def test_an_unsigned_one_is_taken_where_the_settings_allow_it_and_a_bad_signatur
     assert refusal(message(body_of(), KEY_ID, "0" * 64), keys, allow_unsigned=True) == "E_MESSAGE_FORGED"
 
 
-@pytest.mark.parametrize("signature", ["", "0" * 64, "x" * 64, "é" * 64, f"{signature_of(body_of(tool='other'))}"])
+@pytest.mark.parametrize(
+    "signature",
+    ["", "0" * 64, "x" * 64, "é" * 64, f"{signature_of(body_of(tool='other'))}"],
+    ids=["empty", "zeros", "not hex", "not ascii", "of another body"],
+)
 def test_a_signature_that_is_not_the_keys_own_over_these_bytes_is_forged(keys: Producers, signature: str) -> None:
     assert refusal(message(body_of(), KEY_ID, signature), keys) == "E_MESSAGE_FORGED"
 

@@ -10,6 +10,7 @@ from counterfoil.adapters.profile import Profile
 from counterfoil.adapters.registry import PROTOCOLS, adapter
 from counterfoil.ledger.policy import Policy
 from counterfoil.workers.target_entries import NO_POLICY, Overrides
+from counterfoil.workers.target_keys import all_keys, find
 from counterfoil.workers.targets import Targets, TargetsError, UnknownTarget, load_targets
 
 PROTOCOL = "mcp-2026-07-28"
@@ -106,10 +107,13 @@ def test_what_the_protocol_promises_comes_from_its_profile(tmp_path: Path) -> No
 
 
 def test_an_operator_may_set_every_field_of_a_policy_that_is_no_promise_of_the_protocol() -> None:
-    promises = {"protocol", "cancel_is_evidence", "result_separate", "sync", "lookup", "absence", "bounded_allowed"}
-    filled_in = {"url", "credential"}
+    promises = {"protocol", "cancel_is_evidence", "result_separate", "sync", "reply_replay"}
+    of_lookup = {"lookup", "lookup_tool", "absence", "bounded_allowed", "key_lifetime_s"}
+    filled_in = {"url", "credential", "api"}
     poll = {"poll_min_s", "poll_max_s", "poll_default_s"}
-    assert Overrides.model_fields.keys() - NO_POLICY == Policy.model_fields.keys() - promises - filled_in - poll
+    assert Overrides.model_fields.keys() - NO_POLICY == (
+        Policy.model_fields.keys() - promises - of_lookup - filled_in - poll
+    )
 
 
 def test_no_setting_makes_a_protocol_cancel_what_it_can_not(tmp_path: Path) -> None:
@@ -273,3 +277,119 @@ def test_a_bound_that_the_protocol_has_no_use_for_is_a_fault(tmp_path: Path, pro
     head = f"targets:\n  t:\n    url: http://h/mcp\n    protocol: {protocol}\n"
     (fault,) = faults(tmp_path, f"{head}    tools:\n      x:\n        {foreign}: 20\n")
     assert fault.startswith(f"7: targets.t.tools.x.{foreign}: is not for {protocol}")
+
+
+# -- lost submits, people, cancels -----------------------------------------------------------------------------------
+
+
+def test_a_declared_lookup_is_pinned_with_why_absence_counts_and_how_long_a_key_lives(tmp_path: Path) -> None:
+    lines = ("lookup: {tool: counterfoil_lookup, absence: unique, key_lifetime_s: 600}", "tools: {t: {effects: false}}")
+    reports = load(tmp_path, target_with(*lines))["reports"]
+    for tool in ("t", "any_other"):
+        policy = reports.policy(tool)
+        assert (policy.lookup, policy.lookup_tool, policy.absence) == ("by_key", "counterfoil_lookup", "unique")
+        assert (policy.key_lifetime_s, policy.bounded_allowed) == (600, False)
+    assert policy.digest() != reports.policy("t").model_copy(update={"lookup_tool": "other"}).digest()
+
+
+def test_a_tools_own_lookup_stands_in_the_place_of_the_targets(tmp_path: Path) -> None:
+    lines = ("lookup: {tool: counterfoil_lookup, absence: closes}", "tools: {t: {lookup: {replay: true}}}")
+    reports = load(tmp_path, target_with(*lines))["reports"]
+    own, other = reports.policy("t"), reports.policy("any_other")
+    assert (own.lookup, own.lookup_tool, own.absence) == ("replay", "", None)
+    assert (other.lookup, other.absence, other.key_lifetime_s) == ("by_key", "closes", 86_400)
+
+
+def test_that_only_time_speaks_is_allowed_by_name_alone(tmp_path: Path) -> None:
+    bounded = load(tmp_path, target_with("lookup: {tool: l, absence: bounded}"))["reports"].policy("t")
+    nothing = load(tmp_path, target_with("lookup: {tool: l}"))["reports"].policy("t")
+    assert (bounded.absence, bounded.bounded_allowed) == ("bounded", True)
+    assert (nothing.absence, nothing.bounded_allowed) == (None, False)
+
+
+def test_without_a_lookup_the_protocol_has_the_word(tmp_path: Path) -> None:
+    policy = load(tmp_path, target_with())["reports"].policy("t")
+    assert (policy.lookup, policy.absence, policy.key_lifetime_s) == ("none", None, 0)
+
+
+@pytest.mark.parametrize("lookup", ["{tool: counterfoil_lookup}", "{replay: true}"])
+def test_a_declared_lookup_satisfies_the_demand_for_one(tmp_path: Path, lookup: str) -> None:
+    lines = ("require_lookup: true", f"tools: {{t: {{lookup: {lookup}}}}}")
+    reports = load(tmp_path, target_with(*lines))["reports"]
+    assert reports.objection("t") is None
+    assert "require_lookup" in (reports.objection("any_other") or "")
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("lookup: {}", "lookup: names one way: `tool: NAME`, or `replay: true`."),
+        ("lookup: {tool: l, replay: true}", "lookup: names one way: `tool: NAME`, or `replay: true`."),
+        (
+            "lookup: {replay: true, absence: unique}",
+            "lookup: can't say `absence` of a replay: only a lookup by key can",
+        ),
+        ("lookup: {tol: l}", "lookup.tol: there is no such setting; did you mean tool?"),
+        ("lookup: {tool: ''}", "lookup.tool: String should have at least 1 character."),
+        ("lookup: {tool: l, absence: sure}", "lookup.absence: should be 'unique', 'closes' or 'bounded'."),
+        ("lookup: {tool: l, key_lifetime_s: 0}", "lookup.key_lifetime_s: should be greater than 0."),
+        ("lookup: {tool: l, key_lifetime_s: 1e9}", "lookup.key_lifetime_s: should be less than or equal to 31622400."),
+        ("lookup: counterfoil_lookup", "lookup: must be a mapping: indented lines of `key: value`."),
+        ("require_answer: 1", "require_answer: should be a valid boolean."),
+        ("four_eyes: alice", "four_eyes: should be a valid boolean."),
+        ("cancel_stops: maybe", "cancel_stops: should be a valid boolean."),
+        ("audit_s: -1", "audit_s: should be greater than or equal to 0."),
+        ("audit_s: 99999999", "audit_s: should be less than or equal to 2592000."),
+        ("on_unknown: abandon", "on_unknown: on_unknown: abandon is for tools without effects"),
+    ],
+)
+def test_a_fault_in_a_key_about_lost_submits_people_or_cancels_is_told_with_its_line(
+    tmp_path: Path, line: str, fault: str
+) -> None:
+    (at_target,) = faults(tmp_path, target_with("burst: 3", line))
+    assert at_target.startswith(f"6: targets.reports.{fault}"), at_target
+    (at_tool,) = faults(tmp_path, target_with("tools:", "  t:", f"    {line}"))
+    assert at_tool.startswith(f"7: targets.reports.tools.t.{fault}"), at_tool
+
+
+def test_people_and_audits_are_policy(tmp_path: Path) -> None:
+    lines = ("require_answer: true", "four_eyes: true", "audit_s: 0", "tools: {t: {four_eyes: false, audit_s: 60}}")
+    reports = load(tmp_path, target_with(*lines))["reports"]
+    own, other = reports.policy("t"), reports.policy("any_other")
+    assert (own.require_answer, own.four_eyes, own.audit_s) == (True, False, 60)
+    assert (other.require_answer, other.four_eyes, other.audit_s) == (True, True, 0)
+    plain = load(tmp_path, target_with())["reports"].policy("t")
+    assert (plain.require_answer, plain.four_eyes, plain.audit_s, plain.cancel_stops) == (False, False, 300, False)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "said", "effect_case"),
+    [
+        ("mcp-2025-11-25", {}, "always"),
+        ("mcp-2025-11-25", {"effects": "false"}, "on_evidence"),
+        ("mcp-2025-11-25", {"cancel_stops": "true"}, "on_evidence"),
+        ("mcp-2025-11-25", {"cancel_stops": "true", "effect_case": "always"}, "always"),
+        ("mcp-2025-11-25", {"effect_case": "on_evidence"}, "on_evidence"),
+        ("mcp-2026-07-28", {}, "on_evidence"),
+        ("mcp-2026-07-28", {"effect_case": "always"}, "always"),
+    ],
+)
+def test_effects_are_looked_after_by_default_where_the_answer_to_a_cancel_is_all_the_evidence(
+    tmp_path: Path, protocol: str, said: dict[str, str], effect_case: str
+) -> None:
+    own = ", ".join(f"{key}: {value}" for key, value in said.items())
+    text = f"targets:\n  t:\n    url: http://h/mcp\n    protocol: {protocol}\n    tools: {{x: {{{own}}}}}\n"
+    assert load(tmp_path, text)["t"].policy("x").effect_case == effect_case
+
+
+def test_every_key_about_lost_submits_people_and_cancels_is_explained() -> None:
+    explained = {key.name: key for key in all_keys()}
+    lookup = {f"lookup.{name}" for name in ("tool", "replay", "absence", "key_lifetime_s")}
+    assert lookup | {"lookup", "require_answer", "four_eyes", "cancel_stops", "audit_s"} <= explained.keys()
+    assert explained["lookup.absence"].kind == "unique or closes or bounded"
+    assert (explained["lookup.key_lifetime_s"].kind, explained["lookup.key_lifetime_s"].default) == (
+        "a number above 0, up to 31622400",
+        "86400",
+    )
+    assert (explained["audit_s"].default, explained["effect_case"].default) == ("300", "by protocol")
+    assert [key.name for key in find("lookup")] == ["lookup", *sorted(lookup, key=list(explained).index)]
