@@ -1,11 +1,9 @@
-"""The demo: three calls on real parts, one worker killed in the middle, our receipts beside the server's own counts."""
+"""The demo: calls on real parts, a worker killed, an answer lost; our receipts beside the server's own counts."""
 
 import importlib.util
 import os
 import secrets
 import select
-import shlex
-import shutil
 import signal
 import sys
 import time
@@ -19,11 +17,13 @@ from rich.table import Table
 
 from ..ledger.client import Client
 from ..ledger.errors import InputRefused
-from ..ledger.location import DEFAULT_STATE_DIR
 from ..ledger.records import Receipt, ToolOperation
 from ..ledger.states import TERMINAL, State
+from . import demo_lost
 from .children import Child, Children
 from .demo_book import ServerBook, read_book
+from .demo_lost import LostAnswer, Tally
+from .demo_next import next_commands
 from .demo_view import DemoView, Row
 from .devstack import DevStack, DevStackError, up
 from .exits import Exit
@@ -39,7 +39,7 @@ _PYTHON = (sys.executable, "-P", "-m")
 _BOOK = "demo-server.jsonl"
 _READY_DEADLINE_S = 30.0
 _DEADLINE_S = 45.0
-"""For the three receipts. They take about 10 s: the slow tool's 8, and the lease of the worker that was killed."""
+"""For all receipts. They take about 10 s: the slow tool's 8, and the lease of the worker that was killed."""
 _LOOK_S = 0.1
 _POLLS_BEFORE_KILL = 2
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -62,14 +62,19 @@ class Demo:
     run: str
     client: Client
     book_file: Path
+    children: Children
     workers: list[Child]
     others: list[Child]
+    lost: LostAnswer
     view: DemoView
     killed: Child | None = None
     calls: list[DemoCall] = field(default_factory=list)
 
     def read_book(self) -> ServerBook:
         return read_book(self.book_file, self.run)
+
+    def read_tally(self) -> Tally:
+        return self.lost.tally(self.book_file, self.client)
 
 
 def run_demo(state_dir: Path, *, as_json: bool, keep: bool) -> Exit:
@@ -152,8 +157,13 @@ def _urls(database_url: str, broker_url: str) -> dict[str, str]:
 def _start_fleet(stack: ExitStack, state_dir: Path, urls: Mapping[str, str], server: Child, view: DemoView) -> Demo:
     """Two workers and beat, all ready."""
     view.note("starting two workers and beat")
+    children = stack.enter_context(Children(state_dir))
+    server_port = _read_port(server)
+    command = (*_PYTHON, "counterfoil.console.demo_proxy", str(server_port), demo_lost.TOOL)
+    proxy = children.start("proxy", command, _own_environment(), reads_stdout=True)
+    proxy_port = _read_port(proxy)
     targets_file = state_dir / "demo-targets.yaml"
-    targets_file.write_text(_targets(_read_port(server)), encoding="utf-8")
+    targets_file.write_text(_targets(server_port) + demo_lost.target(proxy_port), encoding="utf-8")
     environment = {
         **_own_environment(),
         **urls,
@@ -161,7 +171,6 @@ def _start_fleet(stack: ExitStack, state_dir: Path, urls: Mapping[str, str], ser
         # The shortest lease: after the kill the slow call is noticed when it has run out.
         "COUNTERFOIL_POLL_LEASE_S": "5",
     }
-    children = stack.enter_context(Children(state_dir))
     worker = (*_PYTHON, "counterfoil", "worker", "--concurrency", "1")
     workers = [children.start(f"worker {number}", worker, environment) for number in (1, 2)]
     beat = children.start("beat", (*_PYTHON, "counterfoil", "beat"), environment)
@@ -169,7 +178,9 @@ def _start_fleet(stack: ExitStack, state_dir: Path, urls: Mapping[str, str], ser
     client = Client(urls["COUNTERFOIL_DATABASE_URL"], namespace=NAMESPACE)
     stack.callback(client.close)
     view.note("ready: " + ", ".join(f"{child.name} (pid {child.pid})" for child in (server, *workers, beat)))
-    return Demo(secrets.token_hex(3), client, state_dir / _BOOK, workers, [server, beat], view)
+    run = secrets.token_hex(3)
+    lost = LostAnswer(run, proxy, proxy_port)
+    return Demo(run, client, state_dir / _BOOK, children, workers, [server, proxy, beat], lost, view)
 
 
 def _own_environment() -> dict[str, str]:
@@ -220,17 +231,21 @@ def _play(demo: Demo) -> list[str]:
         DemoCall(f"{node}/slow", "slow_report", {"pages": SLOW_PAGES, **run}, "succeeded"),
     ]
     for call in demo.calls:
-        demo.client.submit(TARGET, call.tool, call.arguments, call_node_id=call.call_node_id)
+        _submit(demo.client, call)
     demo.view.note("submitted three calls")
     end_s = time.monotonic() + _DEADLINE_S
     while True:
-        operations = [demo.client.get(call.call_node_id) for call in demo.calls]
+        operations = {call.tool: demo.client.get(call.call_node_id) for call in demo.calls}
         book = demo.read_book()
-        demo.view.show([_row(operation, book) for operation in operations])
-        slow = operations[-1]
+        demo.view.show([_row(operation, book) for operation in operations.values()])
+        for news in demo.lost.news():
+            demo.view.note(f"naive loop: {news}")
+        slow = operations["slow_report"]
         if demo.killed is None and slow.state == State.WORKING:
             _kill_holder(demo, slow, book)
-        if all(operation.state in TERMINAL for operation in operations):
+        elif demo.killed is not None and not demo.lost.has_begun:
+            _lose_an_answer(demo)
+        elif all(operation.state in TERMINAL for operation in operations.values()) and not demo.lost.is_running:
             return _check(demo, book)
         for child in (*demo.workers, *demo.others):
             if child is not demo.killed and child.has_ended():
@@ -238,6 +253,20 @@ def _play(demo: Demo) -> list[str]:
         if time.monotonic() > end_s:
             return [f"not every receipt was there after {_DEADLINE_S:.0f} s", *_check(demo, book)]
         time.sleep(_LOOK_S)
+
+
+def _submit(client: Client, call: DemoCall) -> None:
+    """A worker says that it is ready a moment before its child has announced the targets."""
+    end_s = time.monotonic() + _READY_DEADLINE_S
+    while True:
+        try:
+            client.submit(TARGET, call.tool, call.arguments, call_node_id=call.call_node_id)
+        except InputRefused as error:
+            if error.code != "E_TARGET_UNKNOWN" or time.monotonic() > end_s:
+                raise
+            time.sleep(_LOOK_S)
+        else:
+            return
 
 
 def _row(operation: ToolOperation, book: ServerBook) -> Row:
@@ -271,6 +300,14 @@ def _kill_holder(demo: Demo, slow: ToolOperation, book: ServerBook) -> None:
     demo.view.note(f"no new one is started: {other.name} goes on when the lease of 5 s has run out")
 
 
+def _lose_an_answer(demo: Demo) -> None:
+    """While the slow call waits for its new worker, which is free."""
+    demo.calls.append(DemoCall(demo.lost.call_node_id, demo_lost.TOOL, demo_lost.arguments(demo.run), "succeeded"))
+    demo.view.note(f"a proxy loses the answer to {demo_lost.TOOL}, once for us and once for a naive retry loop")
+    demo.view.note("the loop calls again; we ask the server by our submission key what became of the call")
+    demo.lost.begin(demo.client, demo.children, _own_environment())
+
+
 # -- the end -----------------------------------------------------------------------------------------------------------
 
 
@@ -284,6 +321,7 @@ def _check(demo: Demo, book: ServerBook) -> list[str]:
         problems += [f"{call.call_node_id}: {problem}" for problem in receipt.problems()]
         if receipt.outcome != call.expected:
             problems.append(f"{call.call_node_id} is {receipt.outcome} ({receipt.error_code}), not {call.expected}")
+    problems += demo.lost.problems(demo.read_tally())
     wanted = {call.tool: 1 for call in demo.calls}
     if dict(book.runs) != wanted:
         problems.append(f"the server started {dict(book.runs)}, not {wanted}")
@@ -292,18 +330,20 @@ def _check(demo: Demo, book: ServerBook) -> list[str]:
 
 def _tell_end(demo: Demo, problems: list[str], state_dir: Path, *, as_json: bool) -> Exit:
     """The server's counts beside our receipts, then what to do next."""
-    book = demo.read_book()
+    book, tally = demo.read_book(), demo.read_tally()
     receipts = {call.call_node_id: demo.client.receipt(call.call_node_id) for call in demo.calls}
     if as_json:
         for call in demo.calls:
             operation = demo.client.get(call.call_node_id)
             print_json(_as_json(operation, receipts[call.call_node_id], book))
+        print_json(tally.as_json())
     settled = sum(receipt is not None for receipt in receipts.values())
     if not problems:
-        for line in _next_commands(demo, state_dir):
-            demo.view.print(line)
+        commands = next_commands(state_dir, NAMESPACE, demo.calls[-1].call_node_id)
+        demo.view.print("\n".join(("", "Next:", *(f"  {command}" for command in commands), "")))
     demo.view.print(_counts(demo, receipts, book))
-    demo.view.print(f"The server started {book.runs.total()} operations; the ledger holds {settled} receipts.")
+    demo.view.print(f"The server started {book.runs.total()} operations for us; the ledger holds {settled} receipts.")
+    demo.view.print(f"With a lost answer, by the server's own count:\n{tally}")
     if not problems:
         return Exit.OK
     for problem in problems:
@@ -343,26 +383,3 @@ def _counts(demo: Demo, receipts: Mapping[str, Receipt | None], book: ServerBook
         row = (call.call_node_id, str(book.runs[call.tool]), str(int(receipt is not None)), outcome, digests)
         table.add_row(*row)
     return table
-
-
-def _next_commands(demo: Demo, state_dir: Path) -> list[str]:
-    """Commands that run as pasted, written as this one was."""
-    program = _program()
-    where = "" if state_dir == DEFAULT_STATE_DIR else f"COUNTERFOIL_STATE_DIR={shlex.quote(str(state_dir))} "
-    external = all(os.environ.get(f"COUNTERFOIL_{name}_URL") for name in ("DATABASE", "BROKER"))
-    commands = [
-        *([] if external else ["dev up"]),
-        f"list -n {NAMESPACE}",
-        f"receipt {demo.calls[-1].call_node_id} -n {NAMESPACE} --verify",
-        *([] if external else ["dev stop"]),
-    ]
-    return ["", "Next:", *(f"  {where}{program} {command}" for command in commands), ""]
-
-
-def _program() -> str:
-    started = Path(sys.argv[0])
-    if started.name == "__main__.py":
-        return f"{shlex.quote(sys.executable)} -m counterfoil"
-    found = shutil.which(started.name)
-    on_path = found is not None and Path(found).resolve() == started.resolve()
-    return started.name if on_path else shlex.quote(sys.argv[0])

@@ -1,4 +1,5 @@
-"""The server that the demo calls: fastmcp with its tasks extension, not ours, in a process of its own.
+"""The server that the demo calls: fastmcp with its tasks extension, not ours, in a process of its own; submission keys
+as its owner would add them.
 
     python -m counterfoil.console.demo_server LOG PACE_S
 
@@ -26,6 +27,8 @@ from fastmcp.utilities.tasks import TaskConfig
 from fastmcp_tasks import TasksExtension
 from fastmcp_tasks.context import get_task_context
 
+from ..server import keyed
+
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -49,7 +52,7 @@ class Log:
 
 
 def make_server(log: Log, pace_s: float) -> FastMCP:
-    """Three tools, each run as a task."""
+    """Four tools. Reports run as tasks; an invoice does if the client knows tasks, so that any client can send it."""
     server: FastMCP = FastMCP("demo reports")
     server.add_extension(TasksExtension())
     task = TaskConfig(mode="required", poll_interval=timedelta(seconds=pace_s))
@@ -79,7 +82,15 @@ def make_server(log: Log, pace_s: float) -> FastMCP:
             await asyncio.sleep(pace_s)
         return {"pages": pages}
 
-    return server
+    @server.tool(task=TaskConfig(mode="optional", poll_interval=timedelta(seconds=pace_s)))
+    async def send_invoice(month: str, run: str) -> dict[str, object]:
+        """What nobody wants twice."""
+        log.run("send_invoice", run)
+        await asyncio.sleep(pace_s)
+        return {"month": month, "sent": True}
+
+    # In memory, as the tasks are: both end with this process.
+    return keyed(server, store=":memory:")
 
 
 class PollLog:

@@ -1,7 +1,9 @@
-"""The demo, whole: real servers, two workers of which one is killed, somebody else's MCP server; and no orphan ever."""
+"""The demo, whole: real servers, two workers of which one is killed, somebody else's MCP server, a proxy that loses
+answers; and no orphan ever."""
 
 import json
 import os
+import secrets
 import shlex
 import shutil
 import signal
@@ -9,15 +11,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 
+from counterfoil import Client
+from counterfoil.console import demo_lost
+from counterfoil.console.demo_book import read_book
+
 from .conftest import environment_of
+from .mcp_server import serving
 
 DEADLINE_S = 90
 REST_S = 20
@@ -100,20 +108,32 @@ def own_folder() -> Iterator[Folder]:
 def test_the_main_job_runs_through_a_killed_worker_and_the_servers_count_agrees(folder: Folder) -> None:
     code, output, told = folder.run(*folder.program, "demo", "--json")
     assert code == 0, told
-    operations = {line["tool"]: line for line in map(json.loads, output.splitlines())}
+    *lines, act = map(json.loads, output.splitlines())
+    operations = {line["tool"]: line for line in lines}
     assert {tool: line["outcome"] for tool, line in operations.items()} == {
         "generate_report": "succeeded",
         "fail_report": "failed",
         "slow_report": "succeeded",
+        "send_invoice": "succeeded",
     }
     for line in operations.values():
         assert line.keys() >= {"call_node_id", "protocol", "state", "outcome", "receipt_id", "task_id", "epoch"}
         assert (line["state"], line["protocol"], line["epoch"]) == ("ACCEPTED", "mcp-2026-07-28", 1)
         assert (line["server_runs"], line["receipt_sound"], line["attempt"]) == (1, True, 1)
-    assert len({line["task_id"] for line in operations.values()}) == 3
+    assert len({line["task_id"] for line in operations.values()}) == 4
     assert "it holds the slow call: the last poll came from it" in told
     assert "page 2 of 8" in told
-    assert told.endswith("The server started 3 operations; the ledger holds 3 receipts.\n")
+    assert f"{operations['send_invoice']['call_node_id']}  SUBMISSION_UNKNOWN" in told
+    assert "naive loop: no answer in 3 s, calling again" in told
+    assert act == {
+        "act": "a lost answer",
+        "tool": "send_invoice",
+        "naive_operations": 2,
+        "counterfoil_operations": 1,
+        "counterfoil_receipts": 1,
+    }
+    assert "The server started 4 operations for us; the ledger holds 4 receipts.\n" in told
+    assert told.endswith("\nnaive: 2 operations · counterfoil: 1 operation, 1 receipt\n")
     assert folder.left_over() == []
 
     commands = [line.strip() for line in told.partition("Next:\n")[2].partition("\n\n")[0].splitlines()]
@@ -133,8 +153,8 @@ def test_a_demo_that_is_broken_off_leaves_no_process(own_folder: Folder, number:
     for line in demo.stderr:
         if "submitted three calls" in line:
             break
-    # Demo, supervisor, two servers, the MCP server, beat, two workers with a child each.
-    assert len(own_folder.running()) >= 10
+    # Demo, supervisor, two servers, the MCP server, the proxy, beat, two workers with a child each.
+    assert len(own_folder.running()) >= 11
     demo.send_signal(number)
     output, told = demo.communicate(timeout=DEADLINE_S)
     assert (demo.returncode, output) == (code, "")
@@ -144,7 +164,67 @@ def test_a_demo_that_is_broken_off_leaves_no_process(own_folder: Folder, number:
 
 def test_with_keep_the_stack_goes_on_for_the_next_commands(own_folder: Folder) -> None:
     code, output, told = own_folder.run(*own_folder.program, "demo", "--json", "--keep")
-    assert (code, len(output.splitlines())) == (0, 3), told
+    assert (code, len(output.splitlines())) == (0, 5), told
     assert len(own_folder.running()) == 3
     node = json.loads(output.splitlines()[0])["call_node_id"]
     assert own_folder.run(*own_folder.program, "receipt", node, "-n", "demo", "--verify")[0] == 0
+
+
+def test_without_the_key_lookup_a_lost_answer_is_a_case_and_nothing_is_sent_again(
+    database: str, demo_server: tuple[int, Path], start: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """The demo's own target but for the lookup: the server ran the call, we can't know, so a person is asked."""
+    server_port, book = demo_server
+    with _proxy(server_port, demo_lost.TOOL) as proxy_port:
+        lines = demo_lost.target(proxy_port).splitlines()
+        without = [line for line in lines if "lookup:" not in line]
+        assert len(without) == len(lines) - 1
+        targets_file = tmp_path / "targets.yaml"
+        targets_file.write_text("\n".join(["targets:", *without]))
+        worker = start("worker", "--solo", DATABASE_URL=database, TARGETS_FILE=str(targets_file), TICK_S="0.1")
+        assert worker.stderr is not None
+        assert worker.stderr.readline().startswith("worker ready:")
+        run = secrets.token_hex(4)
+        client = Client(database, namespace="demo")
+        client.submit(demo_lost.TARGET, demo_lost.TOOL, demo_lost.arguments(run), call_node_id="lost")
+        end_s = time.monotonic() + REST_S
+        while not (operation := client.get("lost")).cases and time.monotonic() < end_s:
+            time.sleep(0.05)  # the answer is missed in real time
+        assert client.receipt("lost") is None
+        client.close()
+    assert (operation.state, operation.task_id, operation.attempt) == ("SUBMISSION_UNKNOWN", None, 1)
+    assert [(case.kind, case.code) for case in operation.cases] == [("UNKNOWN", "E_SUBMISSION_UNKNOWN")]
+    assert read_book(book, run).runs == {demo_lost.TOOL: 1}
+
+
+def test_the_proxy_loses_one_answer_a_client_and_only_after_the_server_gave_it() -> None:
+    def answer(method: str, message: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+        return 200, {"Content-Type": "application/json"}, json.dumps(message).encode()
+
+    with serving(answer) as server, _proxy(server.port, "send") as port:
+
+        def ask(client: str, tool: str = "send") -> Any:
+            headers = {"User-Agent": client, "Mcp-Method": "tools/call", "Mcp-Name": tool}
+            return httpx.post(
+                f"http://127.0.0.1:{port}/mcp", json={"method": tool}, headers=headers, timeout=1, trust_env=False
+            ).json()
+
+        assert ask("one", "other") == {"method": "other"}
+        for client in ("one", "two"):
+            with pytest.raises(httpx.ReadTimeout):
+                ask(client)
+            assert ask(client) == {"method": "send"}
+    assert server.asked == ["other", "send", "send", "send", "send"]
+
+
+@contextmanager
+def _proxy(upstream_port: int, tool: str) -> Iterator[int]:
+    command = [sys.executable, "-P", "-m", "counterfoil.console.demo_proxy", str(upstream_port), tool]
+    with subprocess.Popen(
+        command, env=environment_of(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.terminate()
