@@ -41,7 +41,7 @@ def pin(entry: Entry, protocol: str) -> dict[str, object]:
 
 def negotiate(entry: Entry, protocol: str | None, tool: str | None) -> Probe:
     """Try every protocol, or the one that is named. Raises InputRefused (E_TARGETS)."""
-    tried = registry.PROTOCOLS if protocol is None else (protocol,)
+    tried = registry.MCP if protocol is None else (protocol,)
     targets = [target_of("", pin(entry, each)) for each in tried]
     name = urlsplit(targets[0].endpoint().url).netloc
     return asyncio.run(probe([replace(target, name=name) for target in targets], tool))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from .output import clean
 from .probe import Attempt, Probe, Tool
 from .targets_file import snippet
-from .words import LABELS, tool_words
+from .words import KEYED, LABELS, tool_words
 
 _WIDTH = 100
 _NAMES_SHOWN = 12
@@ -40,9 +40,13 @@ def as_json(url: str, probe: Probe, entry: Mapping[str, object] | None) -> dict[
 
 
 def _tool_json(tool: Tool, attempt: Attempt) -> dict[str, object]:
-    words = tool_words(tool, attempt.target) if tool.offered else None
+    words = tool_words(tool, attempt.target, keyed=_keyed(attempt)) if tool.offered else None
     protocol = attempt.target.protocol if tool.offered else None
     return {"name": tool.name, "protocol": protocol, "code": tool.code, "why": tool.why, "words": words}
+
+
+def _keyed(attempt: Attempt) -> bool:
+    return any(tool.name == KEYED and tool.offered for tool in attempt.tools)
 
 
 def judged(probe: Probe) -> list[tuple[Tool, Attempt]]:
@@ -99,7 +103,7 @@ def _grouped(probe: Probe) -> dict[tuple[str, ...], list[str]]:
     groups: dict[tuple[str, ...], list[str]] = {}
     for tool, attempt in judged(probe):
         if tool.offered:
-            key = (attempt.target.protocol, "", *tool_words(tool, attempt.target).values())
+            key = (attempt.target.protocol, "", *tool_words(tool, attempt.target, keyed=_keyed(attempt)).values())
         else:
             key = ("", f"{tool.code}: {tool.why}{_nowhere_else(tool, probe)}")
         groups.setdefault(key, []).append(tool.name)

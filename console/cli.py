@@ -11,9 +11,15 @@ except ModuleNotFoundError:  # the ledger and the client alone are installed, wi
 from . import (
     commands_calls,
     commands_check,
+    commands_conform,
     commands_doctor,
+    commands_epochs,
     commands_fleet,
+    commands_hooks,
+    commands_people,
+    commands_rollout,
     commands_stack,
+    commands_story,
     commands_targets,
 )
 from .exits import MEANS, tell
@@ -47,9 +53,15 @@ for commands in (
     commands_check,
     commands_targets,
     commands_calls,
+    commands_people,
+    commands_story,
+    commands_epochs,
+    commands_rollout,
     commands_fleet,
+    commands_hooks,
     commands_stack,
     commands_doctor,
+    commands_conform,
 ):
     app.add_typer(commands.app)
 

@@ -1,12 +1,13 @@
-"""The commands of a call's life: submit, get, list, watch, receipt, ready."""
+"""The commands of a call's life: submit, get, cancel, list, watch, receipt, ready."""
 # ruff: noqa: PLC0415 - what a command needs is imported when it runs: `--help` takes 0.2 s instead of 1 s
 
 import sys
 from typing import Annotated
+from uuid import UUID
 
 import typer
 
-from ..ledger.errors import InputRefused, StillRunning
+from ..ledger.errors import InputRefused, NoSuchOperation, StillRunning
 from ..ledger.states import State
 from .connect import CallNode, Fleet, Namespace, Principal, client_of, load_settings
 from .exits import Exit, end
@@ -72,56 +73,132 @@ def submit(
 
 def read_arguments(given: str) -> dict[str, object]:
     """The arguments of a call, as given or from stdin (`-`). Raises InputRefused (E_ARGUMENTS_…)."""
-    return _parse_arguments(_read_stdin() if given == "-" else given.encode("utf-8", "surrogateescape"))
+    return read_object(given, "the arguments")
 
 
-def _read_stdin() -> bytes:
+def read_object(given: str, what: str) -> dict[str, object]:
+    """A JSON object, as given or from stdin (`-`). `what` it is, in an error. Raises InputRefused (E_ARGUMENTS_…)."""
+    value = read_json(given, what)
+    if not isinstance(value, dict):
+        raise InputRefused(
+            f"{what} must be a JSON object.",
+            code="E_ARGUMENTS_INVALID",
+            next_step="""Name what is in it: '{"month": "2026-10"}'.""",
+        )
+    return dict(value)
+
+
+def read_json(given: str, what: str) -> object:
+    """A JSON value, strictly: no key twice, no NaN, nothing that would be sent otherwise than it was written."""
+    from ..adapters.strict_json import BadJson, loads
+
+    try:
+        return loads(_read_stdin(what) if given == "-" else given.encode("utf-8", "surrogateescape"))
+    except BadJson as error:
+        raise InputRefused(
+            f"{what} can't be read: {error}.",
+            code="E_ARGUMENTS_INVALID",
+            next_step="""Write JSON, such as '{"month": "2026-10"}', in single quotes for the shell.""",
+        ) from None
+
+
+def _read_stdin(what: str) -> bytes:
     data = sys.stdin.buffer.read(_MAX_STDIN_BYTES + 1)
     if len(data) > _MAX_STDIN_BYTES:
         raise InputRefused(
-            f"the arguments on stdin are longer than {_MAX_STDIN_BYTES} bytes.",
+            f"{what} on stdin: longer than {_MAX_STDIN_BYTES} bytes.",
             code="E_ARGUMENTS_TOO_LARGE",
             next_step="Store the data where the tool can fetch it and pass a reference.",
         )
     return data
 
 
-def _parse_arguments(data: bytes) -> dict[str, object]:
-    """A JSON object, strictly: no key twice, no NaN, nothing that would be sent otherwise than it was written."""
-    from ..adapters.strict_json import BadJson, loads
-
-    try:
-        value = loads(data)
-    except BadJson as error:
-        raise InputRefused(
-            f"the arguments can't be read: {error}.",
-            code="E_ARGUMENTS_INVALID",
-            next_step="""Write one JSON object, such as '{"month": "2026-10"}', in single quotes for the shell.""",
-        ) from None
-    if not isinstance(value, dict):
-        raise InputRefused(
-            "the arguments are no JSON object.",
-            code="E_ARGUMENTS_INVALID",
-            next_step="""Name them: '{"month": "2026-10"}'.""",
-        )
-    return dict(value)
-
-
 @app.command()
 def get(
-    call_node: CallNode, *, namespace: Namespace = "default", fleet: Fleet = None, output: Output = Format.TABLE
+    call_node: Annotated[str | None, typer.Argument(metavar="[CALL_NODE]", help="The call node id.")] = None,
+    *,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="UUID", help="Its submission key instead, in any namespace.")
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="ID", help="The server's task id instead, in any namespace.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="TARGET", help="With --task: of this target.")
+    ] = None,
+    namespace: Namespace = "default",
+    fleet: Fleet = None,
+    output: Output = Format.TABLE,
 ) -> None:
     """Show one operation as it stands, with its open cases.
+
+    What a server's log names, its task id or the submission key, finds it as well; a task id that several bear lists
+    them.
 
     \b
     Examples:
       counterfoil get run-42/step-3
+      counterfoil get --task t-17 --target reports
       counterfoil get run-42/step-3 -o json | jq -r .state
+    """
+    from .operation_view import list_operations, show_operation
+
+    given = [one for one in (call_node, key, task) if one is not None]
+    if len(given) != 1 or (target is not None and task is None):
+        raise InputRefused(
+            "one of call node, --key and --task is wanted; --target goes with --task.",
+            next_step="`counterfoil get CALL_NODE`, `get --key UUID` or `get --task ID --target T`.",
+        )
+    with client_of(namespace, fleet) as client:
+        if call_node is not None:
+            show_operation(output, client.get(_known(call_node)))
+            return
+        found = client.find(submission_key=None if key is None else _uuid(key), task_id=task, target=target)
+    if not found:
+        raise NoSuchOperation(
+            f"there is no operation with the {'submission key' if task is None else 'task id'} {given[0][:80]!r}.",
+            next_step="Is this the ledger that sent it? `counterfoil list -A` shows what there is.",
+        )
+    if len(found) == 1:
+        show_operation(output, found[0])
+    else:
+        list_operations(output, found, namespaces=True)
+
+
+def _uuid(given: str) -> UUID:
+    try:
+        return UUID(given)
+    except ValueError:
+        raise InputRefused(
+            f"{given[:64]!r} is no submission key.", next_step="It is a UUID; a task id goes to --task."
+        ) from None
+
+
+@app.command()
+def cancel(
+    call_node: CallNode,
+    *,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why: it stands in the journal.")] = "",
+    namespace: Namespace = "default",
+    fleet: Fleet = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Ask for a cancel. It is a request: only the receipt says who won. A repeat is the same cancel.
+
+    Exit 8 where it is over already, or can't be cancelled; nothing is changed then.
+
+    \b
+    Examples:
+      counterfoil cancel run-42/step-3 --reason "wrong month"
+      counterfoil cancel run-42/step-3 && counterfoil watch run-42/step-3
     """
     from .operation_view import show_operation
 
     with client_of(namespace, fleet) as client:
-        show_operation(output, client.get(_known(call_node)))
+        operation = client.cancel(_known(call_node), reason)
+    show_operation(output, operation)
+    if operation.outcome is None:
+        say("asked for; `counterfoil watch` waits for who wins.")
 
 
 @app.command("list")

@@ -43,7 +43,7 @@ def worker(
 
 @app.command()
 def beat(*, fleet: Fleet = None) -> None:
-    """Tick: wake the fleet once a second.
+    """Tick: wake the fleet twice a second.
 
     Two may run; none costs latency, not liveness. Writes no file.
 

@@ -11,8 +11,9 @@ from redis.exceptions import RedisError
 from sqlalchemy import Connection, text
 
 from ..ledger import epochs, migrate
-from ..ledger.database import Database, statement
+from ..ledger.database import Database
 from ..ledger.errors import CounterfoilError
+from ..ledger.orphans import find_orphans
 from ..workers.bucket import redis_client
 from ..workers.producers import Producers
 from ..workers.settings import Settings
@@ -29,8 +30,6 @@ SKEW_WARN_S = 5.0
 
 LATE_WARN_S, LATE_FAIL_S = 30.0, 900.0
 """A due row waits for the next tick, or for a dead worker's lease (30 s at most); 15 minutes are SPEC section 7's."""
-
-ORPHAN_BOUND_S = 60.0
 
 
 class Health(StrEnum):
@@ -135,20 +134,20 @@ def _cases(connection: Connection, fleet: str) -> Finding:
     counts = [f"{number} {code}" for code, number in connection.execute(query, {"fleet": fleet})]
     if not counts:
         return Finding("open cases", Health.OK, "none.")
-    remedy = "Somebody has to speak: `counterfoil list -A`, then `counterfoil get` for what to search for."
+    remedy = "Somebody has to speak: `counterfoil cases list`, then `counterfoil cases show` for what to search for."
     return Finding("open cases", Health.WARN, f"{', '.join(counts)}.", remedy)
 
 
 def _orphans(connection: Connection, fleet: str) -> Finding:
-    found = connection.execute(statement("orphans"), {"fleet": fleet, "bound_s": ORPHAN_BOUND_S}).all()
+    found = find_orphans(connection, fleet)
     if not found:
         return Finding("orphans", Health.OK, "none: every open operation is due, or asks a person.")
-    operation_id, what, why = found[0]
+    oldest = found[0]
     return Finding(
         "orphans",
         Health.FAIL,
-        f"{len(found)}, the first is operation {operation_id} ({what}): {why}.",
-        "With a worker running this must be none: start one; if it stays, please report it.",
+        f"{len(found)}, the oldest is call node {oldest.call_node_id} ({oldest.lane}): {oldest.why}.",
+        "With a worker running this must be none: start one; if it stays, `counterfoil orphans` shows all; report it.",
     )
 
 

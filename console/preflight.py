@@ -8,6 +8,7 @@ from redis.exceptions import RedisError
 from ..ledger import epochs, migrate
 from ..ledger.database import Database
 from ..ledger.errors import LedgerUnavailable, SchemaOutdated
+from ..ledger.store import Store
 from ..workers.bucket import redis_client
 from ..workers.settings import Settings
 from ..workers.targets import load_targets
@@ -23,7 +24,8 @@ class Fleet:
 
 
 def check_worker(settings: Settings) -> Fleet:
-    """Database, schema, fleet and targets file, in this order.
+    """Database, schema, fleet and targets file, in this order; then the targets are announced: whoever reads "worker
+    ready" may hand a call in, although the pool's children are still starting.
 
     Raises SettingsError, LedgerUnavailable, SchemaOutdated, RecoverFirst, InputRefused (no such fleet), TargetsError.
     """
@@ -37,9 +39,12 @@ def check_worker(settings: Settings) -> Fleet:
     database = Database(url, fleet=settings.fleet, pool_size=1)
     try:
         epoch = epochs.current_epoch(database, settings.fleet)
+        targets = load_targets(settings.targets_file)
+        store = Store(database, settings.fleet, epoch, lambda target, tool: targets[target].policy(tool))
+        store.register_targets([(name, targets[name].protocol) for name in targets.names])
     finally:
         database.dispose()  # nothing of it may be open when Celery forks
-    return Fleet(epoch, load_targets(settings.targets_file).names)
+    return Fleet(epoch, targets.names)
 
 
 def epoch_is_over(settings: Settings, epoch: int) -> bool:

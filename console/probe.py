@@ -14,10 +14,17 @@ from typing import TypeAlias
 from uuid import UUID, uuid4, uuid5
 
 from ..adapters import registry, strict_json
-from ..adapters.contract import Answered, NoAccess, NoAnswer, NotOffered, Reply, Request, Sent
+from ..adapters.contract import (
+    Answered,
+    NoAnswer,
+    Reply,
+    Request,
+    Sent,
+)
 from ..adapters.credentials import Credentials
 from ..adapters.guard import Guard
 from ..adapters.jsonrpc import NoResponse, read
+from ..adapters.outcomes import NoAccess, NotOffered
 from ..adapters.profile import Profile
 from ..adapters.strict_json import Json
 from ..adapters.wire import HttpxTransport, run

@@ -12,8 +12,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from ..workers.target_keys import Key, all_keys
+from .codes import SECTIONS, Section
 from .exits import MEANS
-from .explain import SECTIONS, Section
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -22,7 +22,7 @@ _BLOCK = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL
 _ERRORS_HEAD = """\
 # Codes
 Every error, refusal and case of Counterfoil bears a stable code. Texts may change, codes don't. `counterfoil explain
-E_CODE` says what stands here. Made from `console/explain.py` by `python -m counterfoil.console.reference`; a test keeps
+E_CODE` says what stands here. Made from `console/codes.py` by `python -m counterfoil.console.reference`; a test keeps
 it in step.
 """
 

@@ -29,12 +29,27 @@ def check_targets(targets: Targets) -> list[CheckedTarget]:
 
 
 async def _check(target: Target) -> CheckedTarget:
+    if target.profile.declares:
+        return _check_declared(target)
     found = await probe([target])
     (attempt,) = found.attempts
     problems = (
         tuple(_problems(attempt)) if found.trouble is None else (f"{found.trouble.code}: {found.trouble.message}",)
     )
     return CheckedTarget(target.name, target.protocol, len(attempt.offered), problems)
+
+
+def _check_declared(target: Target) -> CheckedTarget:
+    """Its declaration is the contract: the server can't be asked, so nothing is sent. A target that names no tool
+    speaks for all of them."""
+    names = target.tools or ("its tools",)
+    sendable = [name for name in names if (api := target.api(name)) is not None and api.routes.submit is not None]
+    problems = [
+        f"E_CAPABILITY_UNSUPPORTED: {name}: no `routes.submit` is declared." for name in names if name not in sendable
+    ]
+    objections = [why for name in sendable if (why := target.objection(name)) is not None]
+    problems += [f"E_CAPABILITY_UNSUPPORTED: {why.removeprefix('Not sent: ')}" for why in objections]
+    return CheckedTarget(target.name, target.protocol, len(sendable), tuple(problems))
 
 
 def _problems(attempt: Attempt) -> Iterator[str]:

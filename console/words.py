@@ -1,6 +1,5 @@
 """What a profile and a policy mean for a call, in words: for people who decide whether to trust a tool with it."""
 
-from ..adapters.profile import Lookup
 from ..ledger.policy import Policy
 from ..workers.targets import Target
 from .probe import Tool
@@ -17,12 +16,16 @@ LABELS = {
 _TAKES_TASKS = ("optional", "required")
 
 
-def tool_words(tool: Tool, target: Target) -> dict[str, str]:
-    """One sentence or two for each of LABELS."""
+KEYED = "counterfoil_lookup"
+"""The lookup tool of a server that its owner made keyed (docs/tool-owners.md), under its usual name."""
+
+
+def tool_words(tool: Tool, target: Target, *, keyed: bool = False) -> dict[str, str]:
+    """One sentence or two for each of LABELS. `keyed`: the server has the tool KEYED."""
     policy = target.policy(tool.name)
     return {
         "long": _long(tool, target, policy),
-        "lost_submit": _lost_submit(target),
+        "lost_submit": _lost_submit(policy, keyed=keyed),
         "cancel": _cancel(policy),
         "person": _person(target, policy),
         "limits": _limits(tool, target, policy),
@@ -45,13 +48,31 @@ def _long(tool: Tool, target: Target, policy: Policy) -> str:
     )
 
 
-def _lost_submit(target: Target) -> str:
-    if target.profile.lookup is Lookup.NONE:
+_ABSENT = {
+    "unique": "what the server does not hold is sent once more under the same key, which makes no second operation",
+    "closes": "what the server does not hold, it refuses from then on, and it is sent once more under the same key",
+    "bounded": "what the server does not hold after a while is taken as never sent, which is your own risk",
+    None: "that the server holds nothing proves nothing, and asks a person",
+}
+
+
+def _lost_submit(policy: Policy, *, keyed: bool) -> str:
+    if policy.lookup == "none" and keyed:
+        return (
+            f"Could be looked up: the server has the tool {KEYED}. Declare it, and a lost submit closes itself: "
+            f"`lookup: {{tool: {KEYED}, absence: unique}}`. Until then a person looks at the server."
+        )
+    if policy.lookup == "none":
         return (
             "Can't be looked up: the tool offers no key. Nothing is sent a second time; a person looks at the server "
             "and says what became of it."
         )
-    return "Is looked up by its submission key, without a person where the answer is clear."
+    if policy.lookup == "replay":
+        return (
+            "The same bytes are sent again under the same key, which the server answers with the first call's task or "
+            f"result; it remembers a key for {span(policy.key_lifetime_s)}."
+        )
+    return f"Is looked up by its submission key, without a person where the answer is clear; {_ABSENT[policy.absence]}."
 
 
 def _cancel(policy: Policy) -> str:
@@ -70,8 +91,10 @@ def _cancel(policy: Policy) -> str:
 def _person(target: Target, policy: Policy) -> str:
     """When one will be needed, the likeliest first."""
     when = []
-    if target.profile.lookup is Lookup.NONE:
+    if policy.lookup == "none":
         when.append("when the answer to a submit is lost")
+    elif policy.absence is None:
+        when.append("when a lost submit is not found by its key")
     when.append("when the result is missing, too large or against its schema")
     if not policy.sync:
         when.append(f"when the server no longer knows the task (asked {policy.not_found_asks} times)")
@@ -79,7 +102,10 @@ def _person(target: Target, policy: Policy) -> str:
             when.append(f"when it isn't over after {span(policy.wait_budget_s)}")
     if target.profile.watches_input:
         when.append(f"when the tool asks a question (it waits {span(policy.input_deadline_s)} for an answer)")
-    return f"Is asked {', '.join(when[:-1])}, and {when[-1]}."
+    alone = ""
+    if policy.on_unknown == "abandon":
+        alone = f" Nobody speaks within {span(policy.on_unknown_after_s)}: it is closed as abandoned."
+    return f"Is asked {', '.join(when[:-1])}{', and ' if len(when) > 1 else ''}{when[-1]}.{alone}"
 
 
 def _limits(tool: Tool, target: Target, policy: Policy) -> str:

@@ -10,7 +10,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,10 +20,13 @@ import psutil
 import psycopg
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from counterfoil.console import devstack
 from counterfoil.console.devservers import SUPERUSER
 from counterfoil.console.devstate import has_ended
+from counterfoil.tests.memory import server_folder
 
 DEADLINE_S = 60
 
@@ -63,7 +65,7 @@ class Host:
 
     def __init__(self, account: Any) -> None:
         self.account = account
-        self.home = Path(tempfile.mkdtemp(prefix="counterfoil-home-"))
+        self.home = server_folder("home")
         self.python_path = account.python_path()
         (self.home / "project").mkdir(mode=0o750)
         self.own(self.home)
@@ -178,7 +180,8 @@ def test_the_servers_are_durable_ask_for_a_password_and_listen_on_loopback_only(
         addresses = {c.laddr.ip for c in process.net_connections() if c.status == psutil.CONN_LISTEN}
         assert addresses == {"127.0.0.1"}
     port = redis.Redis.from_url(result["valkey"]["url"]).connection_pool.connection_kwargs["port"]
-    with pytest.raises(redis.AuthenticationError), closing(redis.Redis(port=port)) as client:
+    unrepeated = Retry(NoBackoff(), 0)  # to ask again takes 5 s
+    with pytest.raises(redis.AuthenticationError), closing(redis.Redis(port=port, retry=unrepeated)) as client:
         client.ping()
     with pytest.raises(psycopg.OperationalError, match="no password"):
         psycopg.connect(host="127.0.0.1", port=url.rpartition(":")[2].partition("/")[0], user=SUPERUSER)

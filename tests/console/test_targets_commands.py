@@ -8,8 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from counterfoil.adapters.http_api import Key, Places, Routes, Statuses
 from counterfoil.console.targets_file import add_target
-from counterfoil.workers.target_entries import Credentials, Overrides, Poll, Shares, TargetEntry, TargetsFile, ToolEntry
+from counterfoil.workers.target_entries import (
+    Credentials,
+    LookupEntry,
+    Overrides,
+    Poll,
+    Shares,
+    TargetEntry,
+    TargetsFile,
+    ToolEntry,
+)
 from counterfoil.workers.target_keys import all_keys
 from counterfoil.workers.targets import load_targets
 
@@ -186,7 +196,8 @@ def test_list_shows_what_the_file_says_and_no_secret_is_in_it(run: Run, tmp_path
 def test_every_key_that_may_be_written_is_explained_once() -> None:
     models = (TargetsFile, TargetEntry, ToolEntry)
     written = {name for model in models for name in model.model_fields} | set(Overrides.model_fields)
-    below = {"poll": Poll, "shares": Shares, "credentials": Credentials}
+    below = {"poll": Poll, "shares": Shares, "credentials": Credentials, "lookup": LookupEntry}
+    below |= {"routes": Routes, "statuses": Statuses, "fields": Places, "key": Key}
     written |= {f"{name}.{child}" for name, model in below.items() for child in model.model_fields}
     names = [key.name for key in all_keys()]
     assert sorted(names) == sorted(written)
@@ -206,3 +217,18 @@ def test_explain_says_what_a_key_takes_and_what_it_is_without_being_written(run:
 def test_explain_names_the_nearest_key(run: Run, typed: str, meant: str) -> None:
     told = run("targets", "explain", typed)
     assert (told.code, f"Did you mean {meant}?" in told.err) == (2, True)
+
+
+def test_check_judges_a_declared_api_by_its_declaration_and_asks_nobody(run: Run, tmp_path: Path) -> None:
+    entry = (
+        "{url: 'http://127.0.0.1:1', protocol: http-202, tools: {report: {routes: {submit: POST /reports}}, purge: {}}}"
+    )
+    (tmp_path / "targets.yaml").write_text(f"targets:\n  jobs: {entry}\n")
+    told = run("targets", "check")
+    assert (told.code, "E_CAPABILITY_UNSUPPORTED: purge: no `routes.submit` is declared." in told.out + told.err) == (
+        1,
+        True,
+    )
+    (tmp_path / "targets.yaml").write_text(f"targets:\n  jobs: {entry.replace(', purge: {}', '')}\n")
+    told = run("targets", "check")
+    assert (told.code, "E_" in told.out + told.err) == (0, False)
