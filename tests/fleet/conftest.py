@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,18 @@ class Server:
 
     url: str
     log: Path
+    process: "subprocess.Popen[str]"
+
+    def release(self) -> None:
+        """Let everything go on that was held."""
+        self.process.send_signal(signal.SIGUSR1)
 
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def said(self, method: str) -> list[str]:
+        """Who sent it, each time."""
+        return [line["who"] for line in self.lines() if line["on"] == method]
 
     def created(self) -> dict[str, list[str]]:
         """Submission key -> tasks, by the server's count."""
@@ -51,7 +61,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     process = subprocess.Popen([sys.executable, HERE / "tasks_server.py", log], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        yield Server(f"http://127.0.0.1:{int(process.stdout.readline())}/mcp", log)
+        yield Server(f"http://127.0.0.1:{int(process.stdout.readline())}/mcp", log, process)
     finally:
         process.kill()
         process.communicate()
@@ -111,6 +121,31 @@ class Fleet:
         self.workers.append(Worker(process, log))
         return self.workers[-1]
 
+    def run(self, *arguments: str, stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
+        """One of our commands, to its end, in a process of its own."""
+        argv = [sys.executable, "-P", "-m", "counterfoil", *arguments]
+        return subprocess.run(
+            argv,
+            env=self.environ | environ,
+            cwd=self.folder,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def say(self, *arguments: str) -> str:
+        """As `run`, of a command that must succeed; returns what it printed."""
+        done = self.run(*arguments)
+        assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def aim(self, targets: str) -> None:
+        """Write the targets file: what stands under `targets:`, each line `name: {…}`."""
+        lines = "".join(f"  {line}\n" for line in targets.strip().splitlines())
+        Path(self.environ["COUNTERFOIL_TARGETS_FILE"]).write_text(f"targets:\n{lines}")
+
     def announce(self, target: str = "tools", protocol: str = "mcp-2026-07-28") -> None:
         """Make the target known before a worker has, so that calls can be handed in first."""
         database = Database(self.database_url)
@@ -151,23 +186,23 @@ class Fleet:
         return "\n".join(f"--- {worker.log.name}\n{worker.log.read_text()[-3000:]}" for worker in self.workers)
 
 
-@pytest.fixture
-def fleet(database: str, broker: str, server: Server, tmp_path: Path) -> Iterator[Fleet]:
-    """A fleet without workers yet, whose one target `tools` is the server."""
-    targets = tmp_path / "targets.yaml"
-    targets.write_text(
-        f"targets:\n  tools:\n    url: {server.url}\n    protocol: mcp-2026-07-28\n    qps: 2000\n    burst: 400\n"
-        "    poll: {min_s: 0.2, max_s: 10, default_s: 1}\n"
-    )
+@contextmanager
+def fleet_at(database_url: str, server: Server, folder: Path, *, broker_url: str = "") -> Iterator[Fleet]:
+    """A fleet without workers yet, whose one target `tools` is the server. Without a broker only `solo` workers run."""
+    targets = folder / "targets.yaml"
     environ = {
         **os.environ,
-        "COUNTERFOIL_DATABASE_URL": database,
-        "COUNTERFOIL_BROKER_URL": broker,
+        "COUNTERFOIL_DATABASE_URL": database_url,
+        "COUNTERFOIL_BROKER_URL": broker_url,
         "COUNTERFOIL_TARGETS_FILE": str(targets),
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
-    client = Client(database)
-    made = Fleet(database, environ, tmp_path, client)
+    client = Client(database_url)
+    made = Fleet(database_url, environ, folder, client)
+    made.aim(
+        f"tools: {{url: '{server.url}', protocol: mcp-2026-07-28, qps: 2000, burst: 400,"
+        " poll: {min_s: 0.2, max_s: 10, default_s: 1}}"
+    )
     try:
         yield made
     finally:
@@ -176,3 +211,9 @@ def fleet(database: str, broker: str, server: Server, tmp_path: Path) -> Iterato
                 worker.signal(signal.SIGCONT)
                 worker.kill()
         client.close()
+
+
+@pytest.fixture
+def fleet(database: str, broker: str, server: Server, tmp_path: Path) -> Iterator[Fleet]:
+    with fleet_at(database, server, tmp_path, broker_url=broker) as made:
+        yield made

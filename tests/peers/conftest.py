@@ -8,7 +8,12 @@ from counterfoil.tests.fleet.conftest import fleet, server
 
 __all__ = ["fleet", "server"]
 
-NODE_TESTS = ["test_check_everything.py", "test_node_producer.py", "test_server_everything.py"]
+NODE_TESTS = [
+    "test_check_everything.py",
+    "test_input_round_everything.py",
+    "test_node_producer.py",
+    "test_server_everything.py",
+]
 collect_ignore = [] if shutil.which("node") else NODE_TESTS
 
 

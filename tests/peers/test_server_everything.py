@@ -32,12 +32,18 @@ def script() -> Path:
     return installed / "dist" / "index.js"
 
 
-@pytest.fixture
-def everything(script: Path) -> Iterator[str]:
-    """The running server's URL. It takes its port by environment only, so a free one is found first."""
+def free_port() -> int:
+    """The server takes its port by environment only, so a free one is found first."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def everything(script: Path) -> Iterator[str]:
+    """The running server's URL."""
+    port = free_port()
     server = subprocess.Popen(
         ["node", script, "streamableHttp"],
         env=os.environ | {"PORT": str(port)},
