@@ -6,6 +6,9 @@ SHELL := /bin/sh
 PYTHON ?= python3
 ARGS ?=
 TESTS ?= tests
+# Tests mostly wait, so workers pay beyond the number of cores. A single file takes none, nor does a PostgreSQL of yours:
+# theirs would make roles in it at the same time.
+WORKERS ?= $(if $(or $(findstring .py,$(TESTS)),$(COUNTERFOIL_DATABASE_URL)),0,3)
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
@@ -47,8 +50,8 @@ setup:  ## make .venv with everything in it, from the hashed lock (speaks on std
 demo: setup  ## run the main job on real parts (ARGS=--json: one object an operation)
 	@$(BIN)/counterfoil demo $(ARGS)
 
-test: setup  ## run the tests (TESTS=tests/ledger narrows them, ARGS="-k name -x" goes to pytest)
-	@$(BIN)/python -m pytest -c tests/pytest.ini $(TESTS) $(ARGS)
+test: setup  ## run the tests (TESTS=tests/ledger narrows them, ARGS="-k name -x" goes to pytest, WORKERS=0: one by one)
+	@$(BIN)/python -m pytest -c tests/pytest.ini -n $(WORKERS) $(TESTS) $(ARGS)
 
 check: setup .types/counterfoil  ## lint, types, import contracts, and what the repository says about itself
 	@failed=; \

@@ -10,10 +10,10 @@ import ipaddress
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -30,10 +30,16 @@ from sqlalchemy.engine import make_url
 
 from counterfoil.console import devstack
 from counterfoil.console.devstack import DevStack
+from counterfoil.tests.memory import server_folder
 
 # Two shared cores: how long an example takes says more about the neighbours than about the code.
 hypothesis.settings.register_profile("counterfoil", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("counterfoil")
+
+pytest_plugins = ["counterfoil.tests.turns"]
+
+# Told to end by whoever holds the clock: as by Ctrl-C, with every server stopped and every folder removed.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 _EXTERNAL = {k: v for k, v in os.environ.items() if k == "COUNTERFOIL_DATABASE_URL"}
 
@@ -79,7 +85,7 @@ class Account:
         # An editable install is a hook in our own environment; elsewhere the link that `make check` uses too serves.
         link = Path(__file__).parents[1] / ".types" / "counterfoil"
         link.parent.mkdir(exist_ok=True)
-        if not link.is_symlink():
+        with suppress(FileExistsError):
             link.symlink_to("..")
         return os.pathsep.join((str(link.parent), *filter(None, sys.path)))
 
@@ -126,7 +132,7 @@ def account(request: pytest.FixtureRequest) -> Account:
 
 @contextmanager
 def _stack(**arguments: Any) -> Iterator[DevStack]:
-    folder = Path(tempfile.mkdtemp(prefix="counterfoil-test-"))
+    folder = server_folder("test")
     folder.chmod(0o755)  # as root, Postgres's account must be able to pass
     places = (folder / "state", folder / "data")
     try:
