@@ -65,11 +65,7 @@ def ended(op: Operation, event: Ended) -> Answer:
         # A person has to say what this end is worth; the result that came with it is theirs to accept.
         has_body = event.result is not None and bool(event.result.body)
         return replace(seen.move(State.TERMINAL_OBSERVED, Lane.POLL), keeps=event.result if has_body else None)
-    if (
-        op.state is State.INPUT_REQUIRED
-        and op.waiting_rounds
-        and all(one.state == "sent" for one in op.waiting_rounds)
-    ):
+    if op.state is State.INPUT_REQUIRED and op.waiting_rounds and all(one.state == "sent" for one in op.waiting_rounds):
         seen = seen.move(State.WORKING, Lane.POLL)  # our answer took it on
     if event.terminal == "cancelled":
         if op.state is State.CANCEL_REQUESTED and op.cancel_sends > 0:

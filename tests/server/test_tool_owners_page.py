@@ -16,7 +16,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 def test_an_example_of_the_page_is_short_and_runs_each_key_once(
     example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(example.splitlines()) < 15
+    assert sum(bool(line) for line in example.splitlines()) < 15
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     exec(compile(example, "tool-owners.md", "exec", dont_inherit=True), names)
