@@ -208,6 +208,8 @@ class Halting(Drive):
         match self._point, arrival:
             case "claimed", act.Claimed(claim=claim, rows=rows) if claim.lane is self._order.lane and rows:
                 self._at(*(row.id for _, row in rows))
+                # On a busy machine the first claim comes before all rows are due: the others are claimed by the next.
+                return replace(arrival, rows=())
             case "intent-asked", act.Intended(answer=answer) if self._order.stops:
                 self._tell("on", ["granted" if isinstance(answer, Granted) else answer.code])
                 return arrival
