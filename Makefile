@@ -14,7 +14,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 STAMP := .venv/.set-up
 
-.PHONY: help setup demo test check lock clean
+.PHONY: help setup demo test sim check lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' Makefile
@@ -52,6 +52,9 @@ demo: setup  ## run the main job on real parts (ARGS=--json: one object an opera
 
 test: setup  ## run the tests (TESTS=tests/ledger narrows them, ARGS="-k name -x" goes to pytest, WORKERS=0: one by one)
 	@$(BIN)/python -m pytest -c tests/pytest.ini -n $(WORKERS) $(TESTS) $(ARGS)
+
+sim: setup  ## thousands of orderings, then mutants (N=500 QUICK=1; SEED=17 tells one run as a story)
+	@$(BIN)/python -m counterfoil.tests.sim
 
 check: setup .types/counterfoil  ## lint, types, import contracts, and what the repository says about itself
 	@failed=; \
