@@ -29,8 +29,8 @@ from .contract import (
     Request,
     Search,
 )
+from .fields import member
 from .jsonrpc import JsonRpc, NoResponse, read
-from .mcp_answers import member
 from .outcomes import (
     Busy,
     CancelOutcome,
@@ -61,6 +61,7 @@ PROFILE = Profile(
     # no key: the same one sent twice made two tasks.
     lookup=Lookup.NONE,
     absence=None,
+    lookup_tool=LOOKUP,
     # Only what the dispatcher says before any of the agent's code runs. The others (-32600, -32602, -32004, -32005) are
     # errors that the agent's own code may raise after it has begun.
     definite_codes=frozenset({-32700, -32601, answers.VERSION_NOT_SUPPORTED}),
@@ -98,15 +99,16 @@ class A2a10:
         refusal = cards.objection(card, endpoint.name, endpoint.url)
         if refusal is not None:
             return refusal
-        skill = cards.skill(card, tool)
+        shown, skill = [card], cards.skill(card, tool)
         if skill is None and cards.has_more(card):
             extended = yield from self._extended_card(endpoint)
             if not isinstance(extended, dict):
                 return extended
-            card, skill = extended, cards.skill(extended, tool)
+            shown.append(extended)
+            skill = cards.skill(extended, tool)
         if skill is None:
-            return cards.unknown(card, tool, endpoint.name)
-        return cards.agreed(card, skill, endpoint.name)
+            return cards.unknown(shown, tool, endpoint.name)
+        return cards.agreed(shown[-1], skill, endpoint.name)
 
     def _card(self, endpoint: Endpoint) -> Exchange[_Card | Negotiation]:
         places = cards.places(endpoint.url)

@@ -19,19 +19,9 @@ from .contract import (
     RemoteTask,
     Reply,
 )
+from .fields import MAX_TASK_ID_CHARS, MAX_TEXT_CHARS, Malformed, items, member, status_unknown, word
 from .jsonrpc import METHOD_NOT_FOUND, Message, NoResponse, RpcError, read
-from .mcp_answers import (
-    MAX_TASK_ID_CHARS,
-    MAX_TEXT_CHARS,
-    Malformed,
-    heard_effect,
-    heard_read,
-    heard_submit,
-    items,
-    member,
-    status_unknown,
-    word,
-)
+from .jsonrpc_answers import heard_effect, heard_read, heard_submit
 from .outcomes import (
     Absent,
     Acknowledged,

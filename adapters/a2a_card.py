@@ -1,11 +1,12 @@
 """A2A 1.0: where an agent's card is, and what it says of a skill. Pure functions; hostile cards included."""
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 from . import strict_json
 from .contract import Answered
-from .mcp_answers import items, member, word
+from .fields import MAX_WORD_CHARS, items, member, word
 from .outcomes import Negotiated, NotOffered
 from .strict_json import BadJson, Json
 
@@ -13,6 +14,9 @@ PROTOCOL = "a2a-1.0"
 VERSION = "1.0"
 BINDING = "JSONRPC"
 WELL_KNOWN = "/.well-known/agent-card.json"
+
+MAX_URL_CHARS = 200
+"""Of a URL that a message repeats."""
 
 MAX_PLACES = 4
 """An agent may live below a path, with its card beside it, or at the root of its host."""
@@ -78,6 +82,9 @@ def objection(card: dict[str, Json], server: str, url: str) -> NotOffered | None
     if not spoken:
         named = ", ".join(_named(one) for one in (here or offered)[:8])
         return _unsupported(server, f"its card offers {named or 'no interface'}, not {BINDING} {VERSION}")
+    elsewhere = None if here else _elsewhere(spoken, url)
+    if elsewhere is not None:
+        return _unsupported(server, f"its card names {elsewhere}; give that URL, if it is the agent that you mean")
     if all(one.get("tenant") not in (None, "") for one in spoken):
         return _unsupported(server, "its card asks for a tenant in every request, which this adapter doesn't send")
     for extension in items(member(card, "capabilities", "extensions")):
@@ -85,6 +92,17 @@ def objection(card: dict[str, Json], server: str, url: str) -> NotOffered | None
             uri = word(member(extension, "uri"))
             return _unsupported(server, f"its card requires the extension {uri!r}, which this adapter doesn't know")
     return None
+
+
+def _elsewhere(spoken: Sequence[dict[str, Json]], url: str) -> str | None:
+    """Where the interface is, if all of them are at our own origin and none of them is what we were given: what
+    answers there is something else. Of another origin nobody can say, since there may be a proxy in between."""
+    named = [place for one in spoken if isinstance(place := one.get("url"), str)]
+    ours = urlsplit(url)
+    if any(one.rstrip("/") == url.rstrip("/") for one in named):
+        return None
+    same = [one for one in named if one.startswith(f"{ours.scheme}://{ours.netloc}/")]
+    return strict_json.storable(same[0], MAX_URL_CHARS) if same and len(same) == len(spoken) else None
 
 
 def has_more(card: dict[str, Json]) -> bool:
@@ -109,12 +127,13 @@ def agreed(card: dict[str, Json], found: dict[str, Json], server: str) -> Negoti
     return Negotiated(PROTOCOL, descriptor, word(card.get("version")), schema, None)
 
 
-def unknown(card: dict[str, Json], tool: str, server: str) -> NotOffered:
-    """No such skill. The message names near ones."""
-    ids = [word(member(one, "id")) or "" for one in items(card.get("skills"))[:1000]]
-    near = ", ".join(get_close_matches(tool[:64], ids, n=3))
+def unknown(cards: Sequence[dict[str, Json]], tool: str, server: str) -> NotOffered:
+    """No such skill on any of these cards of one agent. The message names near ones."""
+    ids = (member(one, "id") for card in cards for one in items(card.get("skills")))
+    others = tuple(dict.fromkeys(one for one in ids if isinstance(one, str) and strict_json.is_storable(one)))
+    near = ", ".join(get_close_matches(tool[:64], [one for one in others[:1000] if len(one) <= MAX_WORD_CHARS], n=3))
     hint = f" Near names: {near}." if near else ""
-    return NotOffered("E_TOOL_UNKNOWN", f"Not sent: the card of {server} has no skill {tool}.{hint}")
+    return NotOffered("E_TOOL_UNKNOWN", f"Not sent: the card of {server} has no skill {tool}.{hint}", others)
 
 
 def missing(server: str, asked: int) -> NotOffered:

@@ -12,7 +12,6 @@ from .contract import (
     Exchange,
     RemoteTask,
     Reply,
-    Search,
 )
 from .declared import DeclaredAdapter
 from .http_answers import ask
@@ -20,11 +19,9 @@ from .http_api import HttpApi
 from .outcomes import (
     CancelOutcome,
     LookupOutcome,
-    NoSuchVerb,
     Observation,
     Refused,
     SubmitOutcome,
-    Unclear,
 )
 from .profile import BucketScope, Lookup, Profile, ReplyReplay
 
@@ -57,16 +54,9 @@ class Aip151(DeclaredAdapter):
         """Pure: kept evidence reads the same in another worker."""
         return answers.read_submit(endpoint, HttpApi.of(endpoint.api), reply)
 
-    def lookup(self, endpoint: Endpoint, search: Search) -> Exchange[LookupOutcome]:
-        """The declared list with its service's own filter, or the operation under an id that we chose."""
-        api = HttpApi.of(endpoint.api)
-        route = api.route("lookup")
-        if route is None:
-            return NoSuchVerb("no lookup is declared")
-        reply = yield from ask(endpoint, api, route.url(endpoint.url, key=search.submission_key, tool=search.tool))
-        if isinstance(reply, Refused):
-            return Unclear(reply.code, reply.why)
-        return answers.read_lookup(endpoint, reply, by_id=route.key_in_path)
+    def read_lookup(self, endpoint: Endpoint, api: HttpApi, reply: Reply, *, by_id: bool) -> LookupOutcome:
+        """Operations under the key, listed by the service's own filter, or the one under an id that we chose."""
+        return answers.read_lookup(endpoint, reply, by_id=by_id)
 
     def poll(self, endpoint: Endpoint, task: RemoteTask) -> Exchange[Observation]:
         """`GetOperation`: status and, when it is over, the result inline."""

@@ -8,10 +8,11 @@ that is over says 5.
 from collections.abc import Iterator
 
 from .contract import Answered, Endpoint, Reply
+from .fields import Malformed, items, member, status_unknown, text, word
 from .http_answers import Heard, heard_effect, heard_read, heard_whole, id_text
 from .http_api import HttpApi
-from .mcp_answers import KEY_REUSED, Malformed, items, member, status_unknown, text, word
 from .outcomes import (
+    KEY_REUSED,
     Absent,
     Acknowledged,
     Busy,

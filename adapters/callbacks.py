@@ -1,8 +1,8 @@
 """Callbacks: what a server posts to us about work of ours. They are hints, in every protocol: never evidence."""
 
 from . import strict_json
+from .fields import Malformed, member, word
 from .http_answers import id_text
-from .mcp_answers import Malformed, member, word
 from .outcomes import Hint
 from .strict_json import BadJson, Json
 

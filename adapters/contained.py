@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import UnionType
 from typing import TypeVar
 
+from . import strict_json
 from .contract import (
     Adapter,
     Call,
@@ -26,6 +27,7 @@ from .outcomes import (
     CancelOutcome,
     Hint,
     LookupOutcome,
+    Negotiated,
     Negotiation,
     NotOffered,
     Observation,
@@ -54,7 +56,7 @@ class Contained:
     # -- what only asks ------------------------------------------------------------------------------------------------
 
     def negotiate(self, endpoint: Endpoint, tool: str) -> Exchange[Negotiation]:
-        return self._asked("negotiate", lambda a: a.negotiate(endpoint, tool), Negotiation, _not_offered)
+        return self._asked("negotiate", lambda a: _usable(a.negotiate(endpoint, tool)), Negotiation, _not_offered)
 
     def lookup(self, endpoint: Endpoint, search: Search) -> Exchange[LookupOutcome]:
         return self._asked("lookup", lambda a: a.lookup(endpoint, search), LookupOutcome, _unclear)
@@ -132,6 +134,18 @@ class Contained:
         """Say it with the traceback; the short form is for the journal and holds nothing that a server said."""
         log.error("%s: the adapter of %s failed in %s", CODE, self.profile.protocol, verb, exc_info=error)
         return f"the adapter of {self.profile.protocol} failed in {verb} ({type(error).__name__})"
+
+
+def _usable(exchange: Exchange[Negotiation]) -> Exchange[Negotiation]:
+    """Every contract is read from its descriptor. Raises TypeError, BadJson."""
+    outcome = yield from exchange
+    if isinstance(outcome, Negotiated) and not isinstance(strict_json.loads(outcome.descriptor), dict):
+        raise TypeError("a descriptor is a JSON object")
+    if isinstance(outcome, NotOffered):
+        names: object = outcome.others or ()
+        if not isinstance(names, tuple) or not all(isinstance(n, str) and strict_json.is_storable(n) for n in names):
+            raise TypeError("the names of tools are a tuple of texts that can be stored")
+    return outcome
 
 
 def _no_outcome(value: object) -> TypeError:

@@ -11,11 +11,14 @@ from .contract import (
     InputReply,
     RemoteTask,
     Reply,
+    Search,
 )
+from .http_answers import ask
 from .http_api import HttpApi
 from .outcomes import (
     CancelOutcome,
     Hint,
+    LookupOutcome,
     Negotiation,
     NoSuchVerb,
     NotOffered,
@@ -23,6 +26,7 @@ from .outcomes import (
     Refused,
     ReplyOutcome,
     SubmitOutcome,
+    Unclear,
 )
 from .profile import Profile
 
@@ -52,6 +56,21 @@ class DeclaredAdapter(ABC):
     @abstractmethod
     def read_submit(self, endpoint: Endpoint, call: Call, reply: Reply) -> SubmitOutcome:
         """Pure: kept evidence reads the same in another worker."""
+
+    def lookup(self, endpoint: Endpoint, search: Search) -> Exchange[LookupOutcome]:
+        """The declared question by key: over a collection, or for the thing whose id the key is."""
+        api = HttpApi.of(endpoint.api)
+        route = api.route("lookup")
+        if route is None:
+            return NoSuchVerb("no lookup is declared")
+        reply = yield from ask(endpoint, api, route.url(endpoint.url, key=search.submission_key, tool=search.tool))
+        if isinstance(reply, Refused):
+            return Unclear(reply.code, reply.why)
+        return self.read_lookup(endpoint, api, reply, by_id=route.key_in_path)
+
+    @abstractmethod
+    def read_lookup(self, endpoint: Endpoint, api: HttpApi, reply: Reply, *, by_id: bool) -> LookupOutcome:
+        """Pure. `by_id`: the key names the thing itself, so its absence is an HTTP 404."""
 
     def cancel(self, endpoint: Endpoint, task: RemoteTask) -> Exchange[CancelOutcome]:
         """The declared route."""

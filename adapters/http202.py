@@ -11,7 +11,6 @@ from .contract import (
     Exchange,
     RemoteTask,
     Reply,
-    Search,
 )
 from .declared import DeclaredAdapter
 from .http_answers import ask
@@ -19,12 +18,10 @@ from .http_api import HttpApi
 from .outcomes import (
     CancelOutcome,
     LookupOutcome,
-    NoSuchVerb,
     Observation,
     Refused,
     SubmitOutcome,
     Terminal,
-    Unclear,
 )
 from .profile import BucketScope, Lookup, Profile, ReplyReplay
 
@@ -58,16 +55,9 @@ class Http202(DeclaredAdapter):
         """Pure: kept evidence reads the same in another worker."""
         return answers.read_submit(endpoint, HttpApi.of(endpoint.api), reply)
 
-    def lookup(self, endpoint: Endpoint, search: Search) -> Exchange[LookupOutcome]:
-        """The declared question by key."""
-        api = HttpApi.of(endpoint.api)
-        route = api.route("lookup")
-        if route is None:
-            return NoSuchVerb("no lookup is declared")
-        reply = yield from ask(endpoint, api, route.url(endpoint.url, key=search.submission_key, tool=search.tool))
-        if isinstance(reply, Refused):
-            return Unclear(reply.code, reply.why)
-        return answers.read_lookup(endpoint, api, reply, by_id=route.key_in_path)
+    def read_lookup(self, endpoint: Endpoint, api: HttpApi, reply: Reply, *, by_id: bool) -> LookupOutcome:
+        """What the server holds under the key."""
+        return answers.read_lookup(endpoint, api, reply, by_id=by_id)
 
     def poll(self, endpoint: Endpoint, task: RemoteTask) -> Exchange[Observation]:
         """The status, and the result in the same exchange where the server names its place and no route is declared."""

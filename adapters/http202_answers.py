@@ -12,11 +12,12 @@ from .contract import (
     RemoteTask,
     Reply,
 )
+from .fields import MAX_TASK_ID_CHARS, Malformed, items, status_unknown, word
 from .http_answers import Heard, heard_effect, heard_read, heard_whole, id_text, said_of_failure
 from .http_api import HttpApi, Meaning
 from .http_routes import ForeignUrl, at_root, from_root, same_origin
-from .mcp_answers import KEY_REUSED, MAX_TASK_ID_CHARS, Malformed, items, status_unknown, word
 from .outcomes import (
+    KEY_REUSED,
     Absent,
     Acknowledged,
     Busy,

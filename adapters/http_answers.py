@@ -17,9 +17,9 @@ from .contract import (
     Request,
     Sent,
 )
+from .fields import MAX_TASK_ID_CHARS, Malformed, text
 from .http_api import HttpApi
 from .http_routes import ForeignUrl, is_usable_id, same_origin
-from .mcp_answers import MAX_TASK_ID_CHARS, Malformed, text
 from .outcomes import (
     Busy,
     NoAccess,

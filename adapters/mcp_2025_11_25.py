@@ -20,8 +20,8 @@ from .contract import (
     Request,
     Search,
 )
+from .fields import member, word
 from .jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, JsonRpc
-from .mcp_answers import member, word
 from .mcp_session import heard_in
 from .outcomes import (
     CancelOutcome,
@@ -43,6 +43,7 @@ PROFILE = Profile(
     protocol=PROTOCOL,
     lookup=Lookup.NONE,
     absence=None,
+    lookup_tool=mcp_lookup.TOOL,
     # -32602 is not among them: a server answered it after the tool's body had run. Where HTTP says that the session is
     # meant (404; 400 with -32600) neither of the two is definite.
     definite_codes=frozenset({INVALID_REQUEST, METHOD_NOT_FOUND}),

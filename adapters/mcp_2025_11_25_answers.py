@@ -10,21 +10,10 @@ from .contract import (
     RemoteTask,
     Reply,
 )
+from .fields import Malformed, member, status_unknown, text, whole_ms, word
 from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
-from .mcp_answers import (
-    Malformed,
-    heard_effect,
-    heard_submit,
-    is_of_session,
-    member,
-    result_at_once,
-    status_unknown,
-    task_id,
-    text,
-    tool_result,
-    whole_ms,
-    word,
-)
+from .jsonrpc_answers import heard_effect, heard_submit, is_of_session
+from .mcp_answers import result_at_once, task_id, tool_result
 from .mcp_session import Session, heard_in
 from .outcomes import (
     Acknowledged,

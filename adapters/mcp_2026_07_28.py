@@ -26,7 +26,7 @@ from .contract import (
     Search,
 )
 from .jsonrpc import JsonRpc, response_to
-from .mcp_answers import heard_read
+from .jsonrpc_answers import heard_read
 from .mcp_negotiation import CLIENT_INFO, CONTENT_HEADERS, SUBMISSION_KEY, Negotiator
 from .outcomes import (
     CancelOutcome,
@@ -62,6 +62,7 @@ PROFILE = Profile(
     protocol=PROTOCOL,
     lookup=Lookup.NONE,
     absence=None,
+    lookup_tool=mcp_lookup.TOOL,
     # SPEC section 1: only these prove that nothing ran. -32602 is not among them (a server answered it after the tool's
     # body had run), nor are the numbers of drafts (-32001, -32003, -32004), which client libraries make up themselves.
     definite_codes=frozenset({-32600, -32601, -32020, -32021, -32022}),

@@ -10,25 +10,10 @@ from .contract import (
     RemoteTask,
     Reply,
 )
+from .fields import MAX_TASK_ID_CHARS, MAX_WORD_CHARS, Malformed, items, member, status_unknown, text, whole_ms, word
 from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, NoResponse, RpcError, read
-from .mcp_answers import (
-    MAX_INPUT_KEYS,
-    MAX_TASK_ID_CHARS,
-    MAX_WORD_CHARS,
-    Malformed,
-    heard_effect,
-    heard_read,
-    heard_submit,
-    items,
-    member,
-    says_error,
-    status_unknown,
-    task_id,
-    text,
-    tool_result,
-    whole_ms,
-    word,
-)
+from .jsonrpc_answers import heard_effect, heard_read, heard_submit
+from .mcp_answers import MAX_INPUT_KEYS, says_error, task_id, tool_result
 from .outcomes import (
     Acknowledged,
     Busy,

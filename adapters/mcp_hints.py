@@ -8,8 +8,8 @@ from itertools import islice
 
 from . import strict_json
 from .contract import Answered, Reply
+from .fields import MAX_TASK_ID_CHARS, member, word
 from .jsonrpc import NoResponse, events
-from .mcp_answers import MAX_TASK_ID_CHARS, member, word
 from .outcomes import Hint
 from .sse import is_stream
 from .strict_json import BadJson, is_storable

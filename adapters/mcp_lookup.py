@@ -8,20 +8,11 @@ nothing.
 
 from . import strict_json
 from .contract import Search
+from .fields import Malformed, items, member, text, whole_ms, word
 from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
-from .mcp_answers import (
-    KEY_REUSED,
-    Malformed,
-    items,
-    member,
-    result_at_once,
-    says_error,
-    task_id,
-    text,
-    whole_ms,
-    word,
-)
+from .mcp_answers import result_at_once, says_error, task_id
 from .outcomes import (
+    KEY_REUSED,
     Absent,
     Busy,
     Found,
@@ -36,6 +27,9 @@ from .outcomes import (
     Unclear,
 )
 from .strict_json import BadJson, Json, is_storable
+
+TOOL = "counterfoil_lookup"
+"""Its usual name: what `counterfoil.server.keyed()` adds to a server."""
 
 _POINTER = "/result/structuredContent"
 

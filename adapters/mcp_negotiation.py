@@ -13,8 +13,8 @@ from .contract import (
     Reply,
     Request,
 )
+from .fields import items, word
 from .jsonrpc import INTERNAL_ERROR, NoResponse, read
-from .mcp_answers import items, word
 from .outcomes import (
     Busy,
     Negotiated,
@@ -117,10 +117,11 @@ class Negotiator:
         return self.unusable(tool, f"its descriptor holds a text that can't be stored, at {unstorable[:200]}")
 
     def _no_such_tool(self, tool: str, names: list[str], where: str) -> NotOffered:
-        usable = [name for name in names if len(name) <= MAX_NAME_CHARS and strict_json.is_storable(name)]
+        storable = tuple(dict.fromkeys(name for name in names if strict_json.is_storable(name)))
+        usable = [name for name in storable if len(name) <= MAX_NAME_CHARS]
         near = get_close_matches(tool, usable[:1000], n=3)  # difflib is quadratic, and the names are the server's
         hint = f" Near names: {', '.join(near)}." if near else ""
-        return NotOffered("E_TOOL_UNKNOWN", f"Not sent: {self.server} offers no tool {tool}{where}.{hint}")
+        return NotOffered("E_TOOL_UNKNOWN", f"Not sent: {self.server} offers no tool {tool}{where}.{hint}", storable)
 
 
 def _object_text(value: Json) -> bytes | None:

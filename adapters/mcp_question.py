@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 from . import strict_json
 from .contract import Reply
+from .fields import MAX_SAFE_INTEGER, MAX_TASK_ID_CHARS, MAX_WORD_CHARS, Malformed, member
 from .jsonrpc import NoResponse, events, response_to
-from .mcp_answers import MAX_INPUT_KEYS, MAX_SAFE_INTEGER, MAX_TASK_ID_CHARS, MAX_WORD_CHARS, Malformed, member
+from .mcp_answers import MAX_INPUT_KEYS
 from .mcp_session import Session
 from .outcomes import InputKey
 from .strict_json import BadJson, Json

@@ -26,8 +26,9 @@ from .contract import (
     Reply,
     Request,
 )
+from .fields import member, word
 from .jsonrpc import JsonRpc, Message, response_to
-from .mcp_answers import heard_read, is_of_session, member, word
+from .jsonrpc_answers import heard_read, is_of_session
 from .mcp_negotiation import CLIENT_INFO, CONTENT_HEADERS, SUBMISSION_KEY, Negotiator
 from .outcomes import (
     Busy,

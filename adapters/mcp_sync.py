@@ -16,8 +16,10 @@ from .contract import (
     Reply,
     Search,
 )
+from .fields import member, word
 from .jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, JsonRpc
-from .mcp_answers import heard_submit, member, result_at_once, word
+from .jsonrpc_answers import heard_submit
+from .mcp_answers import result_at_once
 from .outcomes import (
     CancelOutcome,
     Hint,
@@ -40,6 +42,7 @@ PROFILE = Profile(
     protocol=PROTOCOL,
     lookup=Lookup.NONE,
     absence=None,
+    lookup_tool=mcp_lookup.TOOL,
     definite_codes=frozenset({INVALID_REQUEST, METHOD_NOT_FOUND}),
     not_processed_statuses=frozenset(),
     can_cancel=False,

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+KEY_REUSED = "E_KEY_REUSED_DIFFERENT_REQUEST"
+"""The server knows the submission key with another request: our code, and its own `data.code`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Negotiated:
@@ -25,10 +28,14 @@ class Negotiated:
 
 @dataclass(frozen=True, slots=True)
 class NotOffered:
-    """Nothing will be sent: the version, the extension or the tool is not there. `code` is one of ours (`E_…`)."""
+    """Nothing will be sent: the version, the extension or the tool is not there. `code` is one of ours (`E_…`):
+    E_TOOL_UNKNOWN only once everything but the tool was agreed."""
 
     code: str
     why: str
+    others: tuple[str, ...] | None = None
+    """With E_TOOL_UNKNOWN: the tools that are there (storable names), as far as the server was heard to list them.
+    None: it lists none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,8 @@ class Profile:
     `result_separate`: a completed task's result needs one more read; `settle_s`: how long after the last `send_by` a
     lookup's absence counts; `sessions`: tasks are bound to a session that has to be kept; `sync`: a call blocks
     until it is over (it needs a published bound and runs in the lane `sync`); `declares`: keys of the targets file in
-    which the operator says what nobody else can (none: the server is asked).
+    which the operator says what nobody else can (none: the server is asked); `lookup_tool`: what a target names as
+    `lookup.tool` where its server's owner promises an answer by key ("": the protocol has no such question).
     """
 
     protocol: str
@@ -61,3 +62,4 @@ class Profile:
     sessions: bool = False
     sync: bool = False
     declares: frozenset[str] = frozenset()
+    lookup_tool: str = ""

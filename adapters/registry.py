@@ -1,5 +1,6 @@
 """Protocol name -> adapter. The one list of what this release speaks; other packages may add to it (`plugins.py`)."""
 
+import itertools
 from collections.abc import Callable
 from difflib import get_close_matches
 
@@ -25,7 +26,14 @@ _FACTORIES: dict[str, Callable[[JsonRpc], Adapter]] = {
 PROTOCOLS = tuple(_FACTORIES)
 
 MCP = tuple(name for name in PROTOCOLS if name.startswith("mcp-"))
-"""What a URL of which nothing else is known is tried with."""
+
+RECOGNISED = (MCP, ("a2a-1.0",))
+"""What a URL of which nothing else is known is tried with: one family after the other, until one of its protocols is
+spoken. No request of a negotiation has an effect. Of the others nothing can be recognised: they are declared, or named
+(an adapter of another package may take any server for its own)."""
+
+DECLARED = tuple(name for name in PROTOCOLS if name not in itertools.chain(*RECOGNISED))
+"""HTTP APIs, of which the operator says what they offer."""
 
 
 class UnknownProtocol(ValueError):

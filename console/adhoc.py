@@ -40,8 +40,8 @@ def pin(entry: Entry, protocol: str) -> dict[str, object]:
 
 
 def negotiate(entry: Entry, protocol: str | None, tool: str | None) -> Probe:
-    """Try every protocol, or the one that is named. Raises InputRefused (E_TARGETS)."""
-    tried = registry.MCP if protocol is None else (protocol,)
-    targets = [target_of("", pin(entry, each)) for each in tried]
-    name = urlsplit(targets[0].endpoint().url).netloc
-    return asyncio.run(probe([replace(target, name=name) for target in targets], tool))
+    """Try every protocol that can be recognised, or the one that is named. Raises InputRefused (E_TARGETS)."""
+    tried = registry.RECOGNISED if protocol is None else ((protocol,),)
+    families = [[target_of("", pin(entry, each)) for each in family] for family in tried]
+    name = urlsplit(families[0][0].endpoint().url).netloc
+    return asyncio.run(probe([[replace(target, name=name) for target in family] for family in families], tool))

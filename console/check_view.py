@@ -3,14 +3,37 @@
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from .output import clean
 from .probe import Attempt, Probe, Tool
 from .targets_file import snippet
-from .words import KEYED, LABELS, tool_words
+from .trouble import DECLARE
+from .words import LABELS, tool_words
 
 _WIDTH = 100
 _NAMES_SHOWN = 12
+
+_Group: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
+"""What tools have in common: the protocol, why they can't be called, their words."""
+
+EXAMPLE = {
+    "protocol": "http-202",
+    "preset": "plain",
+    "tools": {
+        "generate_report": {
+            "routes": {
+                "submit": "POST /reports",
+                "status": "GET /reports/{id}",
+                "cancel": "DELETE /reports/{id}",
+                "lookup": "GET /reports?key={key}",
+            },
+            "key": {"header": "Idempotency-Key"},
+            "lookup": {"absence": "unique"},
+        }
+    },
+}
+"""What to write for an HTTP API, where nothing was recognised: to be changed into what the API says of itself."""
 
 
 def as_json(url: str, probe: Probe, entry: Mapping[str, object] | None) -> dict[str, object]:
@@ -19,7 +42,7 @@ def as_json(url: str, probe: Probe, entry: Mapping[str, object] | None) -> dict[
     return {
         "format": "check.v1",
         "url": url,
-        "ok": entry is not None,
+        "ok": is_good(probe),
         "error": trouble and {"code": trouble.code, "message": trouble.message, "next_step": trouble.next_step},
         "protocols": [
             {
@@ -30,6 +53,8 @@ def as_json(url: str, probe: Probe, entry: Mapping[str, object] | None) -> dict[
                 "tools": len(attempt.tools),
                 "callable": len(attempt.offered),
                 "left_out": attempt.left_out,
+                "lists": attempt.lists,
+                "heard": attempt.heard and attempt.heard.said,
             }
             for attempt in probe.attempts
         ],
@@ -39,6 +64,11 @@ def as_json(url: str, probe: Probe, entry: Mapping[str, object] | None) -> dict[
     }
 
 
+def is_good(probe: Probe) -> bool:
+    """Whether a tool can be called."""
+    return probe.proposed is not None and bool(probe.proposed.offered)
+
+
 def _tool_json(tool: Tool, attempt: Attempt) -> dict[str, object]:
     words = tool_words(tool, attempt.target, keyed=_keyed(attempt)) if tool.offered else None
     protocol = attempt.target.protocol if tool.offered else None
@@ -46,7 +76,7 @@ def _tool_json(tool: Tool, attempt: Attempt) -> dict[str, object]:
 
 
 def _keyed(attempt: Attempt) -> bool:
-    return any(tool.name == KEYED and tool.offered for tool in attempt.tools)
+    return any(tool.name == attempt.profile.lookup_tool and tool.offered for tool in attempt.tools)
 
 
 def judged(probe: Probe) -> list[tuple[Tool, Attempt]]:
@@ -63,49 +93,64 @@ def judged(probe: Probe) -> list[tuple[Tool, Attempt]]:
     return list(found.values())
 
 
-def show(url: str, probe: Probe, entry: Mapping[str, object] | None, name: str) -> None:
-    """Protocols, then the tools, those that are told alike together, then what to pin."""
-    print(clean(url))
-    for attempt in probe.attempts:
-        proposed = ", proposed" if entry and attempt.target.protocol == entry["protocol"] else ""
-        _print_fact(attempt.target.protocol, f"{_told(attempt)}{proposed}", 16)
-    for group, words in _grouped(probe).items():
-        protocol, why = group[:2]
-        other = (
-            f" (with a target of `protocol: {protocol}`)" if entry and protocol not in ("", entry["protocol"]) else ""
-        )
-        print()
-        _print_wrapped(f"{_listed(words)}{other}", "", "")
-        if why:
-            _print_fact("not callable", why, 16)
-        for label, sentence in zip(LABELS.values(), group[2:], strict=False):
-            _print_fact(label, sentence, 16)
+def show_server(url: str, probe: Probe, entry: Mapping[str, object] | None, name: str) -> None:
+    """What is known of a URL; then what to pin, or how to declare what nobody can be asked for."""
+    show(url, probe, entry)
     if entry is not None:
         print(f"\nIn targets.yaml:\n\n{snippet(name, entry)}", end="")
         if probe.proposed is not None and probe.proposed.target.objection("") is not None:
             print("    # sync_bound_s: the longest that a call takes, its owner knows; calls are refused without it")
+    elif any(attempt.profile.declares for attempt in probe.attempts) or (
+        probe.trouble is not None and probe.trouble.code == "E_NOT_MCP"
+    ):
+        print()
+        _print_wrapped(f"{DECLARE} Such an entry could be:", "", "")
+        print(f"\n{snippet(name, {'url': url, **EXAMPLE})}", end="")
+
+
+def show(url: str, probe: Probe, entry: Mapping[str, object] | None = None) -> None:
+    """Protocols, then the tools, those that are told alike together."""
+    print(clean(url))
+    width = max(16, *(len(attempt.target.protocol) + 2 for attempt in probe.attempts))
+    for attempt in probe.attempts:
+        proposed = ", proposed" if entry and attempt.target.protocol == entry["protocol"] else ""
+        _print_fact(attempt.target.protocol, f"{_told(attempt)}{proposed}", width)
+    for (protocol, why, words), names in _grouped(probe).items():
+        other = (
+            f" (with a target of `protocol: {protocol}`)" if entry and protocol not in ("", entry["protocol"]) else ""
+        )
+        print()
+        _print_wrapped(f"{_listed(names)}{other}", "", "")
+        if why:
+            _print_fact("not callable", why, 16)
+        for label, sentence in words:
+            _print_fact(LABELS[label], sentence, 16)
 
 
 def _told(attempt: Attempt) -> str:
     if attempt.code is not None:
         return f"no: {attempt.why or attempt.code}"
+    if attempt.tells_none:
+        return "yes, but it doesn't say which tools it has: name one (--tool NAME, or under `tools:` of the target)"
     if not attempt.tools:
         return "yes, but it offers no tool"
     whys = {tool.why for tool in attempt.tools}
     if not attempt.offered and len(whys) == 1:
         return f"no: {whys.pop()}"
     more = f" ({attempt.left_out} more were not looked at: --tool NAME)" if attempt.left_out else ""
-    return f"yes, {len(attempt.offered)} of {len(attempt.tools)} tools{more}"
+    spoken = "declared" if attempt.profile.declares else "yes"
+    heard = "" if attempt.heard is None else f". {attempt.heard.said}"
+    return f"{spoken}, {len(attempt.offered)} of {len(attempt.tools)} tools{more}{heard}"
 
 
-def _grouped(probe: Probe) -> dict[tuple[str, ...], list[str]]:
-    """(protocol, why it can't be called, sentences…) -> names."""
-    groups: dict[tuple[str, ...], list[str]] = {}
+def _grouped(probe: Probe) -> dict[_Group, list[str]]:
+    groups: dict[_Group, list[str]] = {}
     for tool, attempt in judged(probe):
         if tool.offered:
-            key = (attempt.target.protocol, "", *tool_words(tool, attempt.target, keyed=_keyed(attempt)).values())
+            words = tool_words(tool, attempt.target, keyed=_keyed(attempt))
+            key: _Group = (attempt.target.protocol, "", tuple(words.items()))
         else:
-            key = ("", f"{tool.code}: {tool.why}{_nowhere_else(tool, probe)}")
+            key = ("", f"{tool.code}: {tool.why}{_nowhere_else(tool, probe)}", ())
         groups.setdefault(key, []).append(tool.name)
     return groups
 

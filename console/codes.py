@@ -159,8 +159,8 @@ SECTIONS = (
             ("E_UNREACHABLE", "A server that is needed does not answer.", "Is it running, and is this its URL?"),
             (
                 "E_NOT_MCP",
-                "What answers there is no MCP server.",
-                "Give the URL of its streamable HTTP endpoint, which often ends in /mcp.",
+                "What answers there is no MCP server, and no A2A agent.",
+                "Give the URL of its MCP endpoint, often /mcp, or of an A2A agent. An HTTP API is declared.",
             ),
             (
                 "E_TLS",

@@ -39,7 +39,8 @@ def check(
 ) -> None:
     """Say what a server is good for, tool by tool.
 
-    Also which protocol to pin, and the lines for the targets file. Nothing is called.
+    Also which protocol to pin, and the lines for the targets file. Nothing is called. MCP servers and A2A agents are
+    recognised; an HTTP API has to be declared, and then `targets check NAME` says the same of it.
 
     Needs no database, no broker, no file. Exits 0 when a tool (the one that --tool names) can be called, else 1.
 
@@ -49,7 +50,7 @@ def check(
       counterfoil check https://reports.example.com/mcp --credential env:REPORTS_TOKEN --tool generate_report
     """
     from .adhoc import entry_of, negotiate, pin
-    from .check_view import as_json, show
+    from .check_view import as_json, is_good, show_server
     from .targets_file import suggested_name
 
     entry = entry_of(url, credentials=credential, allow_private=allow_private)
@@ -58,10 +59,10 @@ def check(
     if json_:
         print_json(as_json(url, found, proposed))
     else:
-        show(url, found, proposed, suggested_name(url))
+        show_server(url, found, proposed, suggested_name(url))
     if found.trouble is not None:
         say(f"{found.trouble.code}: {found.trouble.message}\n  {found.trouble.next_step}")
-    end(Exit.INTERNAL if proposed is None else Exit.OK)
+    end(Exit.OK if is_good(found) else Exit.INTERNAL)
 
 
 @app.command("try")

@@ -67,24 +67,33 @@ def add(
 
 @targets.command("check")
 def check_(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Else COUNTERFOIL_TARGETS_FILE, else targets.yaml.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="This target alone, tool by tool.")] = None,
     *,
+    file: File = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Read the file, then negotiate with each target. Exit 2: faults, with their lines; 1: a target fails.
 
+    With a NAME it says in words what each of its tools is good for, as `check URL` does. Nothing is called: a declared
+    HTTP API is asked for work that nobody made, and has to know none.
+
     \b
     Examples:
       counterfoil targets check
-      counterfoil targets check /etc/counterfoil/targets.yaml -o json
+      counterfoil targets check reports
+      counterfoil targets check --file /etc/counterfoil/targets.yaml -o json
     """
     from ..workers.targets import load_targets
+    from .check_view import show
     from .targets_check import check_targets
 
-    found = check_targets(load_targets(_file(file)))
-    if output is Format.JSON:
+    targets = load_targets(_file(file))
+    found = check_targets(targets, () if name is None else (name,))
+    if name is not None and output is Format.TABLE:
+        show(targets[name].endpoint().url, found[0].probe)
+        for problem in found[0].problems:
+            say(problem)
+    elif output is Format.JSON:
         for one in found:
             problems = list(one.problems)
             print_json({"target": one.name, "protocol": one.protocol, "tools": one.tools, "problems": problems})

@@ -9,13 +9,11 @@ from typing import Any
 
 from ..adapters import mcp_hints, strict_json
 from ..adapters.contract import Answered, Request
+from ..adapters.mcp_lookup import TOOL as LOOKUP_TOOL
 from ..adapters.mcp_negotiation import SUBMISSION_KEY
 from ..adapters.outcomes import Hint
 from ..adapters.strict_json import BadJson
 from .conform_dialect import JSON_HEADERS, Asked, headers_of, padded, plain_answer
-
-LOOKUP_TOOL = "counterfoil_lookup"
-"""The tool that a transcript's server declares for look-ups by key."""
 
 STREAM_HEADERS = {"content-type": "text/event-stream"}
 

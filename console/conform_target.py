@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ..adapters.mcp_lookup import TOOL as LOOKUP_TOOL
 from ..workers.targets import Target, Targets
 from .adhoc import target_of
 from .conform_dialect import Dialect
 from .conform_http import AIP_KEY, HTTP_KEY, STATUSES, HttpDialect
-from .conform_mcp import LOOKUP_TOOL, McpDialect
+from .conform_mcp import McpDialect
 from .conform_transcript import Transcript
 
 URL = "http://127.0.0.1:1"

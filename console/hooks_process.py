@@ -12,14 +12,12 @@ from pathlib import Path
 import uvicorn
 
 from ..adapters.credentials import Credentials
-from ..ledger import epochs, migrate
-from ..ledger.database import Database
-from ..ledger.errors import SchemaOutdated
 from ..workers.hooks import HooksApp, HooksError, Waker, load_hooks
 from ..workers.settings import Settings
 from ..workers.targets import load_targets
 from .exits import Exit
 from .output import say
+from .preflight import check_ledger
 
 MAX_CONNECTIONS = 64
 MAX_HEAD_BYTES = 16 * 1024
@@ -34,7 +32,7 @@ def run_hooks(settings: Settings, hooks_file: Path, host: str, port: int) -> Exi
     Raises SettingsError, LedgerUnavailable, SchemaOutdated, RecoverFirst, InputRefused (no such fleet), TargetsError,
     HooksError (the file, or an address that can't be listened on).
     """
-    _check_ledger(settings)
+    check_ledger(settings)
     targets = load_targets(settings.targets_file)
     hooks = load_hooks(hooks_file, targets)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s")
@@ -50,22 +48,6 @@ def run_hooks(settings: Settings, hooks_file: Path, host: str, port: int) -> Exi
     finally:
         waker.close()
     return Exit.OK
-
-
-def _check_ledger(settings: Settings) -> None:
-    """Database, schema and fleet. Unlike a worker it announces no targets: it serves nobody's calls."""
-    url = settings.require_database_url()
-    found, wanted = migrate.current(url), migrate.head()
-    if found != wanted:
-        raise SchemaOutdated(
-            f"the ledger's schema is at version {found or 'none'}, this release wants {wanted}.",
-            next_step="Run `counterfoil db upgrade` (with the release that is the newer one).",
-        )
-    database = Database(url, fleet=settings.fleet, pool_size=1)
-    try:
-        epochs.current_epoch(database, settings.fleet)
-    finally:
-        database.dispose()
 
 
 def _listen(host: str, port: int) -> socket.socket:

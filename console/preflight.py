@@ -1,5 +1,7 @@
 """What a worker or beat checks before it starts: the cause and the next command, not a loop of errors in a log."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -29,6 +31,25 @@ def check_worker(settings: Settings) -> Fleet:
 
     Raises SettingsError, LedgerUnavailable, SchemaOutdated, RecoverFirst, InputRefused (no such fleet), TargetsError.
     """
+    with _checked_ledger(settings) as (database, epoch):
+        targets = load_targets(settings.targets_file)
+        store = Store(database, settings.fleet, epoch, lambda target, tool: targets[target].policy(tool))
+        store.register_targets([(name, targets[name].protocol) for name in targets.names])
+    return Fleet(epoch, targets.names)
+
+
+def check_ledger(settings: Settings) -> None:
+    """Database, schema and fleet: for what serves nobody's calls, and so announces no targets.
+
+    Raises SettingsError, LedgerUnavailable, SchemaOutdated, RecoverFirst, InputRefused (no such fleet).
+    """
+    with _checked_ledger(settings):
+        pass
+
+
+@contextmanager
+def _checked_ledger(settings: Settings) -> Iterator[tuple[Database, int]]:
+    """The ledger at this release's schema, with the fleet's epoch."""
     url = settings.require_database_url()
     found, wanted = migrate.current(url), migrate.head()
     if found != wanted:
@@ -38,13 +59,9 @@ def check_worker(settings: Settings) -> Fleet:
         )
     database = Database(url, fleet=settings.fleet, pool_size=1)
     try:
-        epoch = epochs.current_epoch(database, settings.fleet)
-        targets = load_targets(settings.targets_file)
-        store = Store(database, settings.fleet, epoch, lambda target, tool: targets[target].policy(tool))
-        store.register_targets([(name, targets[name].protocol) for name in targets.names])
+        yield database, epochs.current_epoch(database, settings.fleet)
     finally:
         database.dispose()  # nothing of it may be open when Celery forks
-    return Fleet(epoch, targets.names)
 
 
 def epoch_is_over(settings: Settings, epoch: int) -> bool:

@@ -2,43 +2,50 @@
 
 Each protocol is negotiated once over the wire and its guard, for a tool that no server has: so the whole list of tools
 is read, and no session stays open. What a protocol's adapter says of each tool is then worked out from the recorded
-answers: adapters are sans-I/O, so it is their own judgement, and a server with a hundred tools is asked once.
+answers: adapters are sans-I/O, so it is their own judgement, and a server with a hundred tools is asked once. Nothing
+here knows a protocol: an adapter of another package is asked the same.
 """
 
 import itertools
-import json
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID, uuid4, uuid5
 
 from ..adapters import registry, strict_json
-from ..adapters.contract import (
-    Answered,
-    NoAnswer,
-    Reply,
-    Request,
-    Sent,
-)
+from ..adapters.contract import Answered, Endpoint, NoAnswer, Reply, Request, Sent
 from ..adapters.credentials import Credentials
+from ..adapters.fields import member
 from ..adapters.guard import Guard
 from ..adapters.jsonrpc import NoResponse, read
-from ..adapters.outcomes import NoAccess, NotOffered
+from ..adapters.outcomes import Negotiated, Negotiation, NoAccess, NotOffered
 from ..adapters.profile import Profile
 from ..adapters.strict_json import Json
 from ..adapters.wire import HttpxTransport, run
 from ..workers import schemas
 from ..workers.targets import Target
-from .trouble import ProbeFailed, no_credential, not_mcp, nothing_in_common, nothing_to_call, redirected, unanswered
+from .live import Heard, ask_live
+from .trouble import (
+    ProbeFailed,
+    no_credential,
+    nothing_in_common,
+    nothing_to_call,
+    redirected,
+    unanswered,
+    unrecognised,
+)
 
 MAX_TOOLS = 200
 """Tools that are judged; more are counted. One can be named."""
 
+MAX_JUDGING_S = 10.0
+"""Of one protocol: each tool is judged from the whole recorded list, and a hostile one takes seconds to read."""
+
+ANY_TOOL = "any tool"
+"""Stands for the tools of a declared API whose target names none: all have the same declaration."""
+
 _SPOKEN = "E_TOOL_UNKNOWN"
 """What an adapter answers for a tool that isn't there, once everything else was agreed."""
-
-Send: TypeAlias = Callable[[Request], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,11 @@ class Attempt:
     why: str | None = None
     tools: tuple[Tool, ...] = ()
     left_out: int = 0
-    """Tools beyond MAX_TOOLS."""
+    """Tools beyond MAX_TOOLS or MAX_JUDGING_S."""
+    lists: bool = True
+    """Whether the server tells which tools it has; else those that were named are judged."""
+    heard: Heard | None = None
+    """What a declared API said to a read that it has to refuse; None for all that negotiate on the wire."""
 
     @property
     def profile(self) -> Profile:
@@ -75,18 +86,24 @@ class Attempt:
     def offered(self) -> tuple[Tool, ...]:
         return tuple(tool for tool in self.tools if tool.offered)
 
+    @property
+    def tells_none(self) -> bool:
+        """It is spoken, its server lists no tools, and none was named."""
+        return self.code is None and not self.lists and not self.tools
+
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What came of all attempts. `trouble`: why there is no sense in any of them (not reachable, not MCP, …)."""
+    """What came of all attempts. `trouble`: why there is no sense in any of them (not reachable, not known, …)."""
 
     attempts: tuple[Attempt, ...]
     trouble: ProbeFailed | None = None
 
     @property
     def proposed(self) -> Attempt | None:
-        """The first protocol under which a tool can be called."""
-        return next((attempt for attempt in self.attempts if attempt.offered), None)
+        """The first protocol under which a tool can be called, or else may be: its server tells none."""
+        untold = (attempt for attempt in self.attempts if attempt.tells_none)
+        return next((attempt for attempt in self.attempts if attempt.offered), None) or next(untold, None)
 
     def require(self) -> Attempt:
         """The proposed one. Raises ProbeFailed."""
@@ -97,74 +114,114 @@ class Probe:
         return self.proposed
 
 
-async def probe(targets: Sequence[Target], tool: str | None = None, principal: str = "") -> Probe:
-    """Negotiate with one server, given as one target for each protocol to try. `tool`: judge this one alone.
+async def probe(families: Sequence[Sequence[Target]], tool: str | None = None, principal: str = "") -> Probe:
+    """Negotiate with one server, given as one target for each protocol to try; once one of a family is spoken, the
+    families after it are not tried. `tool`: judge this one alone.
 
     Never raises for what a server or the network did.
     """
-    transport = HttpxTransport(Guard(allow_private=targets[0].allow_private), Credentials(time.monotonic))
+    transport = HttpxTransport(Guard(allow_private=families[0][0].allow_private), Credentials(time.monotonic))
     attempts: list[Attempt] = []
     records: list[_Record] = []
+    refused: ProbeFailed | None = None
     try:
-        for target in targets:
+        for target in itertools.chain(*families):
+            if _is_enough(families, target, attempts):
+                continue
             record = _Record(transport, target.credential_for(principal) or "")
-            outcome = await _negotiate(target, f"counterfoil-check-{record.base}", record.ask, record.base)
+            outcome = await _negotiate(target, f"counterfoil-check-{record.base}", record)
             trouble = record.trouble(target, outcome)
             if trouble is not None:
-                return Probe((*attempts, Attempt(target, trouble.code, trouble.message)), trouble)
+                attempts.append(Attempt(target, trouble.code, trouble.message))
+                if trouble.code != "E_AUTH":
+                    return Probe(tuple(attempts), trouble)
+                refused = refused or trouble  # an agent's card may be read without a credential all the same
+                continue
             attempts.append(await _attempt(target, tool, outcome, record))
             records.append(record)
     finally:
         await transport.aclose()
     if not all(attempt.code for attempt in attempts):
         return Probe(tuple(attempts))
-    if any(record.heard_json_rpc() for record in records):
-        return Probe(tuple(attempts), nothing_in_common([f"{a.target.protocol}: {a.why or a.code}" for a in attempts]))
-    return Probe(tuple(attempts), not_mcp(records[-1].last))
+    return Probe(tuple(attempts), refused or _nothing(attempts, records))
 
 
-async def _negotiate(target: Target, tool: str, send: Send, base: UUID) -> object:
+def _is_enough(families: Sequence[Sequence[Target]], target: Target, attempts: Sequence[Attempt]) -> bool:
+    """Whether a protocol of another family is spoken already."""
+    spoken = [attempt.target for attempt in attempts if attempt.code is None]
+    return any(target not in family and one in family for family in families for one in spoken)
+
+
+def _nothing(attempts: Sequence[Attempt], records: Sequence["_Record"]) -> ProbeFailed:
+    """Why none of them is spoken."""
+    whys = [f"{attempt.target.protocol}: {attempt.why or attempt.code}" for attempt in attempts]
+    last = records[0].last
+    if last is None or any(record.heard_json_rpc() for record in records):
+        return nothing_in_common(whys)
+    others = [attempt.why or "" for attempt in attempts if attempt.target.protocol not in registry.MCP]
+    return unrecognised(last, others)
+
+
+async def _negotiate(target: Target, tool: str, record: "_Record") -> Negotiation:
     # The same ids each time: what was answered to one negotiation fits the requests of the next.
     numbers = itertools.count()
-    adapter = registry.adapter(target.protocol, lambda: str(uuid5(base, str(next(numbers)))))
-    return await run(adapter.negotiate(target.endpoint(), tool), send)
+    adapter = registry.adapter(target.protocol, lambda: str(uuid5(record.base, str(next(numbers)))))
+    try:
+        return await run(adapter.negotiate(_endpoint(target, tool), tool), record.ask)
+    except RuntimeError as error:  # an adapter that comes to no end
+        return NotOffered("E_ADAPTER_BROKEN", f"{error}.")
 
 
-async def _attempt(target: Target, tool: str | None, outcome: object, record: "_Record") -> Attempt:
+def _endpoint(target: Target, tool: str) -> Endpoint:
+    return replace(target.endpoint(), api=target.policy(tool).api)
+
+
+async def _attempt(target: Target, tool: str | None, outcome: Negotiation, record: "_Record") -> Attempt:
     code, why = _refusal(outcome)
-    if code != _SPOKEN:
+    if code not in (_SPOKEN, None) and not target.profile.declares:
         return Attempt(target, code, why)
-    listed = record.listed()
-    if tool is None:
-        chosen = list(listed.values())[:MAX_TOOLS]
-        judged = [await _judge(target, str(item["name"]), item, record) for item in chosen]
+    others = outcome.others if isinstance(outcome, NotOffered) else None
+    if tool is not None:
+        names: Sequence[str] = (tool,)
+    elif others is not None:
+        names = others
     else:
-        judged = [await _judge(target, tool, listed.get(tool), record)]
-    left_out = 0 if tool is not None else len(listed) - len(judged)
-    return Attempt(target, tools=tuple(judged), left_out=left_out)
+        names = target.tools or ((ANY_TOOL,) if target.profile.declares else ())
+    judged: list[Tool] = []
+    until_s = time.monotonic() + MAX_JUDGING_S
+    for name in names[:MAX_TOOLS]:
+        if judged and time.monotonic() > until_s:
+            break
+        judged.append(await _judge(target, name, record))
+    heard = None
+    sendable = next((one.name for one in judged if one.offered), None)
+    if target.profile.declares and sendable is not None:
+        heard = await ask_live(target, sendable, _endpoint(target, sendable), record.ask)
+    left_out = len(names) - len(judged)
+    return Attempt(target, tools=tuple(judged), left_out=left_out, lists=others is not None, heard=heard)
 
 
-async def _judge(target: Target, name: str, descriptor: dict[str, Json] | None, record: "_Record") -> Tool:
+async def _judge(target: Target, name: str, record: "_Record") -> Tool:
     """What the adapter says of a tool, and then what a worker would say of its schemas."""
-    execution = descriptor.get("execution") if descriptor else None
-    support = execution.get("taskSupport") if isinstance(execution, dict) else None
+    outcome = await _negotiate(target, name, record)
+    if not isinstance(outcome, Negotiated):
+        return Tool(name, None, *_refusal(outcome))
+    descriptor = strict_json.loads(outcome.descriptor)
+    support = member(descriptor, "execution", "taskSupport")
     told = support if isinstance(support, str) else None
-    code, why = _refusal(await _negotiate(target, name, record.recall(descriptor), record.base))
-    if code is None and descriptor is not None:
-        code, why = _schema_fault(target, name, descriptor)
-    return Tool(name, told, code, why)
+    return Tool(name, told, *_schema_fault(target, name, descriptor))
 
 
-def _refusal(outcome: object) -> tuple[str | None, str | None]:
+def _refusal(outcome: Negotiation) -> tuple[str | None, str | None]:
     if isinstance(outcome, NotOffered):
         return outcome.code, outcome.why.removeprefix("Not sent: ")
     return getattr(outcome, "code", None), getattr(outcome, "why", None)  # Busy has a code, agreement none
 
 
-def _schema_fault(target: Target, name: str, descriptor: dict[str, Json]) -> tuple[str | None, str | None]:
+def _schema_fault(target: Target, name: str, descriptor: Json) -> tuple[str | None, str | None]:
     """An input schema that is none refuses every call, an output schema that is none makes a case of every result."""
     for key in ("inputSchema", "outputSchema"):
-        schema = descriptor.get(key)
+        schema = member(descriptor, key)
         if schema is None or (key == "outputSchema" and target.output_schema(name) is not None):
             continue
         try:
@@ -175,64 +232,41 @@ def _schema_fault(target: Target, name: str, descriptor: dict[str, Json]) -> tup
 
 
 class _Record:
-    """The requests of one negotiation with their answers."""
+    """The requests to one server under one protocol, with their answers: none is asked twice."""
 
     def __init__(self, transport: HttpxTransport, credential: str) -> None:
-        self.base = uuid4()
-        self.last: Answered | NoAnswer = NoAnswer(Sent.NO, "nothing was asked")
+        self.base: UUID = uuid4()
+        self.last: Answered | NoAnswer | None = None
+        """None: nothing was asked."""
         self._transport = transport
         self._credential = credential
-        self._answers: dict[tuple[str, bytes], Answered | NoAnswer] = {}
+        self._answers: dict[tuple[str, str, bytes], Answered | NoAnswer] = {}
 
     async def ask(self, request: Request) -> Reply:
+        """A request with an effect finds nobody: nothing is ever submitted here, whatever an adapter asks for."""
+        if request.effect is not None:
+            return NoAnswer(Sent.NO, "nothing is submitted here")
+        known = self._answers.get((request.method, request.url, request.body))
+        if known is not None:
+            return known
         reply = await self._transport.send(request, credential=self._credential)
-        self._answers[request.method, request.body] = reply
+        self._answers[request.method, request.url, request.body] = reply
         if request.method != "DELETE":  # a goodbye, whatever the answer to it is
             self.last = reply
         return reply
-
-    def recall(self, descriptor: dict[str, Json] | None) -> Send:
-        """Answers from memory. With a descriptor the list holds this tool alone: a long one is read once, not once a
-        tool."""
-
-        async def answer(request: Request) -> Reply:
-            if descriptor is not None and _method(request.body) == "tools/list":
-                message = {"jsonrpc": "2.0", "id": _member(request.body, "id"), "result": {"tools": [descriptor]}}
-                return Answered(200, {"content-type": "application/json"}, json.dumps(message).encode())
-            return self._answers.get((request.method, request.body), NoAnswer(Sent.NO, "this was not asked"))
-
-        return answer
-
-    def listed(self) -> dict[str, dict[str, Json]]:
-        """The tools of all pages by name; of two with the same name the first counts, as for an adapter."""
-        found: dict[str, dict[str, Json]] = {}
-        for (_, body), reply in self._answers.items():
-            if _method(body) == "tools/list" and isinstance(reply, Answered):
-                for item in _tools(reply):
-                    name = item.get("name")
-                    if isinstance(name, str) and strict_json.is_storable(name):
-                        found.setdefault(name, item)
-        return found
 
     def heard_json_rpc(self) -> bool:
         return any(isinstance(reply, Answered) and _is_json_rpc(reply) for reply in self._answers.values())
 
     def trouble(self, target: Target, outcome: object) -> ProbeFailed | None:
         """What would be the same under every other protocol."""
+        if self.last is None:
+            return None
         if isinstance(self.last, NoAnswer):
             return unanswered(self.last, target.endpoint())
         if 300 <= self.last.status < 400:
             return redirected(self.last, target.endpoint())
         return no_credential(self.last, self._credential) if isinstance(outcome, NoAccess) else None
-
-
-def _method(body: bytes) -> object:
-    return _member(body, "method")
-
-
-def _member(body: bytes, name: str) -> object:
-    """A member of a request of ours."""
-    return json.loads(body).get(name) if body else None
 
 
 def _is_json_rpc(reply: Answered) -> bool:
@@ -241,9 +275,3 @@ def _is_json_rpc(reply: Answered) -> bool:
     except NoResponse:
         return False
     return True
-
-
-def _tools(reply: Answered) -> Iterator[dict[str, Json]]:
-    result = read(reply, "").result
-    tools = result.get("tools") if isinstance(result, dict) else None
-    yield from (item for item in (tools if isinstance(tools, list) else ()) if isinstance(item, dict))

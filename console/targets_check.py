@@ -1,11 +1,11 @@
 """Each target of a file, negotiated with: can what it says be had?"""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..workers.targets import Target, Targets
-from .probe import Attempt, probe
+from .probe import Attempt, Probe, probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,39 +17,28 @@ class CheckedTarget:
     tools: int
     problems: tuple[str, ...]
     """Each with its code in front."""
+    probe: Probe
 
 
-def check_targets(targets: Targets) -> list[CheckedTarget]:
-    """Negotiate with all at the same time. Never raises for what a server or the network did."""
+def check_targets(targets: Targets, names: Sequence[str] = ()) -> list[CheckedTarget]:
+    """Negotiate with these at the same time; none named: with all. Never raises for what a server or the network did.
+
+    Raises UnknownTarget.
+    """
 
     async def all_of_them() -> list[CheckedTarget]:
-        return list(await asyncio.gather(*(_check(targets[name]) for name in targets.names)))
+        return list(await asyncio.gather(*(_check(targets[name]) for name in names or targets.names)))
 
     return asyncio.run(all_of_them())
 
 
 async def _check(target: Target) -> CheckedTarget:
-    if target.profile.declares:
-        return _check_declared(target)
-    found = await probe([target])
+    found = await probe([[target]])
     (attempt,) = found.attempts
     problems = (
         tuple(_problems(attempt)) if found.trouble is None else (f"{found.trouble.code}: {found.trouble.message}",)
     )
-    return CheckedTarget(target.name, target.protocol, len(attempt.offered), problems)
-
-
-def _check_declared(target: Target) -> CheckedTarget:
-    """Its declaration is the contract: the server can't be asked, so nothing is sent. A target that names no tool
-    speaks for all of them."""
-    names = target.tools or ("its tools",)
-    sendable = [name for name in names if (api := target.api(name)) is not None and api.routes.submit is not None]
-    problems = [
-        f"E_CAPABILITY_UNSUPPORTED: {name}: no `routes.submit` is declared." for name in names if name not in sendable
-    ]
-    objections = [why for name in sendable if (why := target.objection(name)) is not None]
-    problems += [f"E_CAPABILITY_UNSUPPORTED: {why.removeprefix('Not sent: ')}" for why in objections]
-    return CheckedTarget(target.name, target.protocol, len(sendable), tuple(problems))
+    return CheckedTarget(target.name, target.protocol, len(attempt.offered), problems, found)
 
 
 def _problems(attempt: Attempt) -> Iterator[str]:
@@ -65,9 +54,13 @@ def _problems(attempt: Attempt) -> Iterator[str]:
     for tool in named:
         if not tool.offered:
             yield f"{tool.code}: {tool.name}: {tool.why}"
-    if not attempt.offered:
+    if attempt.heard is not None and attempt.heard.code is not None:
+        yield f"{attempt.heard.code}: {attempt.heard.said}"
+    if attempt.tells_none:
+        return  # whether it has a tool shows when one is called
+    if not attempt.offered and not named:
         yield f"E_CAPABILITY_UNSUPPORTED: no tool of it can be called: {_first_why(attempt)}"
-    elif not target.tools and (why := target.objection("its tools")) is not None:
+    elif not target.tools and attempt.offered and (why := target.objection("its tools")) is not None:
         yield f"E_CAPABILITY_UNSUPPORTED: {why.removeprefix('Not sent: ')}"
 
 

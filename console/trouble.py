@@ -3,10 +3,16 @@
 from collections.abc import Sequence
 from urllib.parse import urljoin, urlsplit
 
+from ..adapters import registry
 from ..adapters.contract import Answered, Endpoint, NoAnswer, Sent
 from ..ledger.errors import CounterfoilError
 
 _MAX_CHARS = 300
+
+DECLARE = (
+    f"An HTTP API can't be asked what it offers: it is declared in the targets file ({', '.join(registry.DECLARED)}; "
+    "docs/targets.md)."
+)
 
 
 class ProbeFailed(CounterfoilError):
@@ -90,18 +96,18 @@ def nothing_to_call(refusals: Sequence[tuple[str, str]]) -> ProbeFailed:
     )
 
 
-def not_mcp(last: Answered | NoAnswer) -> ProbeFailed:
-    """Not one answer was JSON-RPC."""
+def unrecognised(last: Answered | NoAnswer, others: Sequence[str]) -> ProbeFailed:
+    """Not one answer was JSON-RPC. `others`: why it isn't of another family either."""
     status = last.status if isinstance(last, Answered) else 0
     if status >= 500 or status == 429:
         step = "Try again when it is well; its log may say more."
         return ProbeFailed(f"the server answers HTTP {status} to everything.", code="E_UNREACHABLE", next_step=step)
     kind = last.headers.get("content-type", "no content type")[:64] if isinstance(last, Answered) else "nothing"
     return ProbeFailed(
-        f"what answers there is no MCP server (HTTP {status}, {kind}).",
+        " ".join((f"what answers there is no MCP server (HTTP {status}, {kind}).", *others)),
         code="E_NOT_MCP",
-        next_step="Give the URL of its streamable HTTP endpoint, which often ends in /mcp. A server that only speaks "
-        "stdio has to be started with that transport.",
+        next_step="Give the URL of its streamable HTTP endpoint, which often ends in /mcp, or of an A2A agent's "
+        f"interface. A server that only speaks stdio has to be started with that transport. {DECLARE}",
     )
 
 

@@ -1,5 +1,6 @@
 """What a profile and a policy mean for a call, in words: for people who decide whether to trust a tool with it."""
 
+from ..adapters.profile import Profile
 from ..ledger.policy import Policy
 from ..workers.targets import Target
 from .probe import Tool
@@ -7,29 +8,33 @@ from .probe import Tool
 LABELS = {
     "long": "can it be long",
     "lost_submit": "lost submit",
+    "sent_again": "sent again",
     "cancel": "cancel",
+    "questions": "questions",
     "person": "a person",
     "limits": "assumed",
+    "declare": "to declare",
 }
 """What is told of each tool, with what people see beside it."""
 
 _TAKES_TASKS = ("optional", "required")
 
 
-KEYED = "counterfoil_lookup"
-"""The lookup tool of a server that its owner made keyed (docs/tool-owners.md), under its usual name."""
-
-
 def tool_words(tool: Tool, target: Target, *, keyed: bool = False) -> dict[str, str]:
-    """One sentence or two for each of LABELS. `keyed`: the server has the tool KEYED."""
+    """One sentence or two for each of LABELS; no `declare` where nothing is left to be declared. `keyed`: the server
+    has the lookup tool of its protocol's profile."""
     policy = target.policy(tool.name)
-    return {
+    told = {
         "long": _long(tool, target, policy),
-        "lost_submit": _lost_submit(policy, keyed=keyed),
+        "lost_submit": _lost_submit(policy, target.profile, keyed=keyed),
+        "sent_again": _sent_again(policy),
         "cancel": _cancel(policy),
+        "questions": _questions(target, policy),
         "person": _person(target, policy),
         "limits": _limits(tool, target, policy),
     }
+    left = _to_declare(tool, target, policy, keyed=keyed)
+    return {**told, "declare": " ".join(left)} if left else told
 
 
 def _long(tool: Tool, target: Target, policy: Policy) -> str:
@@ -43,36 +48,96 @@ def _long(tool: Tool, target: Target, policy: Policy) -> str:
     if tool.task_support in _TAKES_TASKS:
         return "Yes, as a task: the tool takes calls as tasks, and a task is polled until it is over."
     return (
-        "Yes, where the server makes it a task, which it alone decides call by call; else it has to answer within "
-        f"{span(policy.answer_by_s)} (`answer_by_s`)."
+        "Yes, where the server answers with work that can be polled, which it alone decides call by call; else it has "
+        f"to answer within {span(policy.answer_by_s)} (`answer_by_s`)."
     )
 
 
-_ABSENT = {
-    "unique": "what the server does not hold is sent once more under the same key, which makes no second operation",
-    "closes": "what the server does not hold, it refuses from then on, and it is sent once more under the same key",
-    "bounded": "what the server does not hold after a while is taken as never sent, which is your own risk",
-    None: "that the server holds nothing proves nothing, and asks a person",
+def _lost_submit(policy: Policy, profile: Profile, *, keyed: bool) -> str:
+    """What becomes of it."""
+    if policy.lookup == "none":
+        could = (
+            f"Could be looked up: the server has the tool {profile.lookup_tool}, which is not declared."
+            if keyed
+            else "Can't be looked up: no way to ask for it by its key is declared."
+        )
+        return f"{could} A person looks at the server and says what became of it."
+    if policy.lookup == "replay":
+        return "Is found by sending it again: the server answers with the first call's task or result."
+    by = f" (`{policy.lookup_tool}`)" if policy.lookup_tool else ""
+    return f"Is looked up by its submission key{by}, without a person where the answer is clear."
+
+
+_AFTER_ABSENCE = {
+    "unique": "Once, under the same key, where the lookup finds nothing: the key makes no second operation.",
+    "closes": "Once, under the same key, where the lookup finds nothing: the server then refuses the first one.",
+    "bounded": "Once, under the same key, where the lookup finds nothing for a while: your own risk, and no proof.",
+    None: "Not once it may have arrived: that the lookup finds nothing proves nothing, and asks a person.",
 }
 
 
-def _lost_submit(policy: Policy, *, keyed: bool) -> str:
-    if policy.lookup == "none" and keyed:
-        return (
-            f"Could be looked up: the server has the tool {KEYED}. Declare it, and a lost submit closes itself: "
-            f"`lookup: {{tool: {KEYED}, absence: unique}}`. Until then a person looks at the server."
-        )
+def _sent_again(policy: Policy) -> str:
+    """Whether a submit may leave a second time, and why that is safe."""
     if policy.lookup == "none":
-        return (
-            "Can't be looked up: the tool offers no key. Nothing is sent a second time; a person looks at the server "
-            "and says what became of it."
-        )
+        return "Not once it may have arrived: nothing says that the server would know the repeat from a second call."
     if policy.lookup == "replay":
         return (
-            "The same bytes are sent again under the same key, which the server answers with the first call's task or "
-            f"result; it remembers a key for {span(policy.key_lifetime_s)}."
+            "Safely: the same bytes under the same key. Its owner says that the server remembers a key for "
+            f"{span(policy.key_lifetime_s)}."
         )
-    return f"Is looked up by its submission key, without a person where the answer is clear; {_ABSENT[policy.absence]}."
+    if policy.max_attempts == 1 and policy.absence is not None:
+        return "Not once it may have arrived: `max_attempts` is 1."
+    return _AFTER_ABSENCE[policy.absence]
+
+
+_REPLY_AGAIN = {
+    "safe": "is sent again: the server takes the answer to a question once",
+    "read_first": "is sent again only where a reading shows that the question is still open",
+    "never": "is not sent again: where reading doesn't show that it arrived, a person is asked",
+}
+
+
+def _questions(target: Target, policy: Policy) -> str:
+    if not target.profile.watches_input:
+        return "Can't ask any: the protocol has none, or nobody would hear them."
+    return (
+        f"It may ask people, and waits {span(policy.input_deadline_s)} for an answer. A reply that is lost "
+        f"{_REPLY_AGAIN[policy.reply_replay]}."
+    )
+
+
+def _to_declare(tool: Tool, target: Target, policy: Policy, *, keyed: bool) -> list[str]:
+    """What only an operator can say, and would spare a person or a refusal."""
+    profile, left = target.profile, list[str | None]()
+    if policy.lookup == "none":
+        left.append(_lookup_to_declare(tool, target, keyed=keyed))
+    elif policy.lookup != "replay" and policy.absence is None:
+        left.append("`absence` beside the lookup, if the server's owner says why nothing found means nothing ran.")
+    if policy.sync and target.sync_bound_s(tool.name) is None:
+        left.append("`sync_bound_s`, the longest that it takes: calls are refused without it.")
+    if profile.declares and not policy.can_cancel:
+        left.append("`routes.cancel`, if it can be cancelled.")
+    if policy.effect_case == "always":
+        left.append(
+            "`effects: false`, if it changes nothing; or `cancel_stops: true`, if a cancel stops the work for certain."
+        )
+    return [one for one in left if one is not None]
+
+
+def _lookup_to_declare(tool: Tool, target: Target, *, keyed: bool) -> str | None:
+    name, api = target.profile.lookup_tool, target.api(tool.name)
+    if keyed:
+        return f"`lookup: {{tool: {name}, absence: unique}}`: a lost submit then closes itself."
+    if name:
+        return f"`lookup: {{tool: {name}}}`, if the server's owner says that it answers by our key."
+    if api is None:
+        return None
+    if not api.carries_key:
+        return "`key`, how a submission key travels, if the API takes one; and then a `lookup`."
+    return (
+        "`lookup: {replay: true}`, if a repeat of the key gets the first call's answer; or `routes.lookup`, if the API "
+        "can be asked by it."
+    )
 
 
 def _cancel(policy: Policy) -> str:
@@ -93,7 +158,7 @@ def _person(target: Target, policy: Policy) -> str:
     when = []
     if policy.lookup == "none":
         when.append("when the answer to a submit is lost")
-    elif policy.absence is None:
+    elif policy.lookup != "replay" and policy.absence is None:
         when.append("when a lost submit is not found by its key")
     when.append("when the result is missing, too large or against its schema")
     if not policy.sync:

@@ -12,13 +12,12 @@ import hmac
 import logging
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from ..adapters.contract import Answered
 from ..adapters.credentials import CredentialError, Credentials
@@ -33,10 +32,11 @@ from ..ledger.transition import Transitions
 from ..ledger.work import Item
 from . import yaml_lines
 from .bucket import Limit, LocalBucket
+from .file_faults import described
 from .target_entries import Strict, is_reference
 from .targets import Targets
 from .webhooks import BadSecretError, secret_key, signed_headers
-from .yaml_lines import Document, KeyPath, Problem
+from .yaml_lines import KeyPath
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_HINTS = 50
@@ -121,7 +121,9 @@ def load_hooks(path: Path, targets: Targets) -> dict[str, Hook]:
     except ValidationError as error:
         written = {}
         if document.value is not None or not problems:
-            problems += _described(document, (), HooksFile, error)
+            problems += described(
+                document, (), error, lambda _: HooksFile.model_fields, {"too_short": "names no target."}
+            )
     for target, value in written.items():
         above: KeyPath = ("hooks", target)
         if target not in targets:
@@ -130,7 +132,7 @@ def load_hooks(path: Path, targets: Targets) -> dict[str, Hook]:
         try:
             entry = HookEntry.model_validate(value)
         except ValidationError as error:
-            problems += _described(document, above, HookEntry, error)
+            problems += described(document, above, error, lambda _: HookEntry.model_fields)
         else:
             secrets = (entry.secret,) if isinstance(entry.secret, str) else tuple(entry.secret)
             hooks[target] = Hook(secrets, Limit(entry.qps, entry.burst, {}))
@@ -140,25 +142,6 @@ def load_hooks(path: Path, targets: Targets) -> dict[str, Hook]:
             [f"{path}:{line}: {message}" for line, message in sorted(set(problems))],
         )
     return hooks
-
-
-def _described(document: Document, above: KeyPath, model: type[BaseModel], error: ValidationError) -> Iterator[Problem]:
-    """The library's findings with their lines; for an unknown key the nearest right one is named."""
-    for fault in error.errors(include_input=False, include_url=False):
-        path = (*above, *fault["loc"])
-        match fault["type"]:
-            case "extra_forbidden":
-                near = get_close_matches(str(path[-1]), model.model_fields, n=1)
-                what = "there is no such setting" + (f"; did you mean {near[0]}?" if near else ".")
-            case "missing":
-                what = "is missing."
-            case "too_short":
-                what = "names no target."
-            case "model_type" | "dict_type":
-                what = "must be a mapping: indented lines of `key: value`."
-            case _:
-                what = f"{fault['msg'].removeprefix('Value error, ').removeprefix('Input ')}."
-        yield document.line(path), f"{'.'.join(map(str, path)) or 'the file'}: {what}"
 
 
 # -- the ledger ------------------------------------------------------------------------------------------------------

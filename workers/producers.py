@@ -7,9 +7,8 @@ message (whoever reaches the broker could name any). Secrets are named, not writ
 import hashlib
 import hmac
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +17,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from ..ledger.digest import checked_name
 from ..ledger.errors import CounterfoilError, InputRefused
 from . import yaml_lines
-from .yaml_lines import Document, KeyPath, Problem
+from .file_faults import described
+from .yaml_lines import KeyPath
 
 MIN_SECRET_BYTES = 32
 MAX_SECRET_BYTES = 4096
@@ -87,6 +87,16 @@ class _File(BaseModel):
     producers: dict[Annotated[str, Field(pattern=_KEY_ID)], _Entry] = Field(min_length=1)
 
 
+_WORDS = {
+    "too_short": "names no producer.",
+    "string_pattern_mismatch": "a key id has letters, digits, '.', '_' and '-', 63 at most.",
+}
+
+
+def _known_keys(path: KeyPath) -> Iterable[str]:
+    return _Entry.model_fields if path else _File.model_fields
+
+
 class Producers:
     """The keys by id. The file is read again when it has changed, so that a key is added or taken without a restart.
 
@@ -127,7 +137,7 @@ def _read(path: Path, environ: Mapping[str, str]) -> dict[str, Producer]:
     try:
         entries = _File.model_validate(document.value or {}).producers
     except ValidationError as error:
-        problems += _described(document, error)
+        problems += described(document, (), error, _known_keys, _WORDS)
     else:
         for key_id, entry in entries.items():
             secret = _resolve(entry.secret, environ)
@@ -168,24 +178,3 @@ def _resolve(reference: str, environ: Mapping[str, str]) -> bytes | str:
     if not MIN_SECRET_BYTES <= len(secret) <= MAX_SECRET_BYTES:
         return f"{where} has {len(secret)} bytes; a secret has {MIN_SECRET_BYTES} to {MAX_SECRET_BYTES}."
     return secret
-
-
-def _described(document: Document, error: ValidationError) -> Iterator[Problem]:
-    for fault in error.errors(include_input=False, include_url=False):
-        path: KeyPath = tuple(part for part in fault["loc"] if part != "[key]")
-        match fault["type"]:
-            case "extra_forbidden":
-                model = _File if len(path) == 1 else _Entry
-                near = get_close_matches(str(path[-1]), model.model_fields, n=1)
-                what = "there is no such setting" + (f"; did you mean {near[0]}?" if near else ".")
-            case "missing":
-                what = "is missing."
-            case "too_short":
-                what = "names no producer."
-            case "string_pattern_mismatch":
-                what = "a key id has letters, digits, '.', '_' and '-', 63 at most."
-            case "model_type" | "dict_type":
-                what = "must be a mapping: indented lines of `key: value`."
-            case _:
-                what = f"{fault['msg'].removeprefix('Value error, ').removeprefix('Input ')}."
-        yield document.line(path), f"{'.'.join(str(part) for part in path) or 'the file'}: {what}"

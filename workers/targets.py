@@ -22,6 +22,7 @@ from ..ledger.errors import CounterfoilError, InputRefused
 from ..ledger.policy import Policy
 from . import declared_faults, yaml_lines
 from .bucket import Limit
+from .file_faults import described, dotted, told
 from .target_entries import (
     API_KEYS,
     Credentials,
@@ -243,12 +244,12 @@ def load_targets(path: Path) -> Targets:
         try:
             TargetsFile.model_validate(document.value or {})
         except ValidationError as error:
-            problems += _described(document, (), error)
+            problems += described(document, (), error, _known_keys, {"too_short": "names no target."})
         for name, value in _written(document.value).items():
             try:
                 entry = TargetEntry.model_validate(value)
             except ValidationError as error:
-                problems += _described(document, ("targets", name), error)
+                problems += described(document, ("targets", name), error, _known_keys)
             else:
                 targets[name] = Target(name, registry.adapter(entry.protocol).profile, entry)
                 problems += _policy_problems(document, targets[name])
@@ -273,29 +274,6 @@ def _unreadable(path: Path, error: OSError) -> TargetsError:
         code="E_NO_TARGETS" if missing else None,
         next_step="Write one (docs/targets.md), or set COUNTERFOIL_TARGETS_FILE to where it is.",
     )
-
-
-def _described(document: Document, above: KeyPath, error: ValidationError) -> Iterator[Problem]:
-    """The library's findings with their lines; for an unknown key the nearest right one is named."""
-    for fault in error.errors(include_input=False, include_url=False):
-        path = (*above, *fault["loc"])
-        match fault["type"]:
-            case "extra_forbidden":
-                near = get_close_matches(str(path[-1]), _known_keys(path[:-1]), n=1)
-                what = "there is no such setting" + (f"; did you mean {near[0]}?" if near else ".")
-            case "missing":
-                what = "is missing."
-            case "too_short":
-                what = "names no target."
-            case "model_type" | "dict_type" | "model_attributes_type":
-                what = "must be a mapping: indented lines of `key: value`."
-            case _:
-                what = _told(fault["msg"])
-        yield document.line(path), f"{_dotted(path)}: {what}"
-
-
-def _told(message: str) -> str:
-    return f"{message.removeprefix('Value error, ').removeprefix('Input ')}.".replace("..", ".")
 
 
 def _known_keys(path: KeyPath) -> list[str]:
@@ -332,7 +310,7 @@ def _policy_problems(document: Document, target: Target) -> Iterator[Problem]:
         def at(field: str, own: KeyPath = own) -> Problem:
             key = ("poll", field.removeprefix("poll_")) if field.startswith("poll_") else (field,)
             path = (*own, *key) if (*own, *key) in document.lines else (*above, *key)
-            return document.line(path), _dotted(path)
+            return document.line(path), dotted(path)
 
         try:
             policy = target.policy(tool)
@@ -340,7 +318,7 @@ def _policy_problems(document: Document, target: Target) -> Iterator[Problem]:
             for fault in error.errors(include_input=False, include_url=False):
                 # A rule over several fields has no place of its own; Policy has one, and it is about `on_unknown`.
                 line, name = at(str(fault["loc"][0]) if fault["loc"] else "on_unknown")
-                yield line, f"{name}: {_told(fault['msg'])}"
+                yield line, f"{name}: {told(fault['msg'])}"
             continue
         written = {name for name in API_KEYS if (*own, name) in document.lines or (*above, name) in document.lines}
         for field, what in declared_faults.faults(target.profile, target.api(tool), target.lookup(tool), written):
@@ -352,7 +330,7 @@ def _policy_problems(document: Document, target: Target) -> Iterator[Problem]:
         if path in document.lines:
             yield (
                 document.line(path),
-                f"{_dotted(path)}: is not for {target.protocol}, whose calls {why} until their end.",
+                f"{dotted(path)}: is not for {target.protocol}, whose calls {why} until their end.",
             )
         for low, high, least, most in (
             ("poll_min_s", "poll_max_s", policy.poll_min_s, policy.poll_max_s),
@@ -362,7 +340,3 @@ def _policy_problems(document: Document, target: Target) -> Iterator[Problem]:
             if least > most:
                 line, name = max(at(low), at(high))
                 yield line, f"{name}: {low} ({least:.15g}) must not be above {high} ({most:.15g})."
-
-
-def _dotted(path: KeyPath) -> str:
-    return ".".join(str(part) for part in path) or "the file"

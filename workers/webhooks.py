@@ -10,23 +10,23 @@ import binascii
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, Field, HttpUrl, ValidationError, field_validator
+from pydantic import Field, HttpUrl, ValidationError, field_validator
 
 from ..ledger.digest import checked_name
 from ..ledger.errors import CounterfoilError, InputRefused
 from ..ledger.pushes import Push
 from ..ledger.records import at_pointer
 from . import yaml_lines
+from .file_faults import described
 from .target_entries import Strict, is_reference
-from .yaml_lines import Document, KeyPath, Problem
+from .yaml_lines import KeyPath
 
 TYPE = "dev.counterfoil.operation"
 SECRET_BYTES = (24, 64)
@@ -113,14 +113,16 @@ def load_webhooks(path: Path) -> dict[str, Webhook]:
     except ValidationError as error:
         written = {}
         if document.value is not None or not problems:
-            problems += _described(document, (), WebhooksFile, error)
+            problems += described(
+                document, (), error, lambda _: WebhooksFile.model_fields, {"too_short": "names no namespace."}
+            )
     for namespace, value in written.items():
         above: KeyPath = ("webhooks", namespace)
         try:
             entry = WebhookEntry.model_validate(value)
             checked_name("namespace", namespace)
         except ValidationError as error:
-            problems += _described(document, above, WebhookEntry, error)
+            problems += described(document, above, error, lambda _: WebhookEntry.model_fields)
         except InputRefused as error:
             problems.append((document.line(above), error.message))
         else:
@@ -132,25 +134,6 @@ def load_webhooks(path: Path) -> dict[str, Webhook]:
             [f"{path}:{line}: {message}" for line, message in sorted(set(problems))],
         )
     return webhooks
-
-
-def _described(document: Document, above: KeyPath, model: type[BaseModel], error: ValidationError) -> Iterator[Problem]:
-    """The library's findings with their lines; for an unknown key the nearest right one is named."""
-    for fault in error.errors(include_input=False, include_url=False):
-        path = (*above, *fault["loc"])
-        match fault["type"]:
-            case "extra_forbidden":
-                near = get_close_matches(str(path[-1]), model.model_fields, n=1)
-                what = "there is no such setting" + (f"; did you mean {near[0]}?" if near else ".")
-            case "missing":
-                what = "is missing."
-            case "too_short":
-                what = "names no namespace."
-            case "model_type" | "dict_type":
-                what = "must be a mapping: indented lines of `key: value`."
-            case _:
-                what = f"{fault['msg'].removeprefix('Value error, ').removeprefix('Input ')}."
-        yield document.line(path), f"{'.'.join(map(str, path)) or 'the file'}: {what}"
 
 
 # -- an event --------------------------------------------------------------------------------------------------------

@@ -99,13 +99,15 @@ def test_an_extended_card_that_is_not_shown_leaves_the_skill_unknown(
     agent.rules["GetExtendedAgentCard"] = says
     outcome, _ = play(adapter.negotiate(ENDPOINT, "secret"), agent.answer)
     assert isinstance(outcome, NotOffered)
-    assert outcome.code == "E_TOOL_UNKNOWN"
+    assert (outcome.code, outcome.others) == ("E_TOOL_UNKNOWN", ("generate", "publish"))
 
 
 def test_an_unknown_skill_names_the_nearest(adapter: A2a10, agent: Agent) -> None:
     outcome, _ = play(adapter.negotiate(ENDPOINT, "generat"), agent.answer)
     assert outcome == NotOffered(
-        "E_TOOL_UNKNOWN", "Not sent: the card of reports has no skill generat. Near names: generate."
+        "E_TOOL_UNKNOWN",
+        "Not sent: the card of reports has no skill generat. Near names: generate.",
+        ("generate", "publish"),
     )
 
 

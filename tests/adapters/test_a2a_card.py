@@ -29,6 +29,18 @@ def test_a_card_for_another_address_of_the_same_agent_is_taken() -> None:
     assert cards.objection(card("https://public.example.com/a2a"), "reports", URL) is None
 
 
+@pytest.mark.parametrize("named", ["https://agents.example.com/reports/v1/", "https://agents.example.com/reports/v1"])
+def test_an_address_that_the_card_names_is_the_agents_with_or_without_a_slash_at_its_end(named: str) -> None:
+    assert cards.objection(card(named), "reports", URL) is None
+
+
+def test_another_address_of_our_own_origin_is_the_agents_and_ours_is_not() -> None:
+    """A host's own URL shows the card of an agent that lives below it: what is sent there would find nobody."""
+    refusal = cards.objection(card(URL), "reports", "https://agents.example.com")
+    assert refusal is not None
+    assert f"its card names {URL}; give that URL" in refusal.why
+
+
 def interface(**members: Any) -> dict[str, Any]:
     return {"url": URL, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"} | members
 

@@ -144,7 +144,7 @@ def test_hostile_bytes_as_a_push_or_as_a_kept_question_give_what_can_be_stored(b
         | st.lists(
             st.dictionaries(
                 st.sampled_from(["id", "protocolBinding", "protocolVersion", "tenant", "url", "uri", "required"]),
-                VALUES | st.sampled_from(["JSONRPC", "1.0", "generate"]),
+                VALUES | st.sampled_from(["JSONRPC", "1.0", "generate", "http://127.0.0.1:1/\ud800"]),
             ),
             max_size=3,
         ),
@@ -157,7 +157,7 @@ def test_a_hostile_card_is_offered_or_refused_in_words_that_can_be_stored(hostil
     assert storable(outcome)
     skill = cards.skill(hostile, "generate")
     outcome = (
-        cards.unknown(hostile, "generate", "reports") if skill is None else cards.agreed(hostile, skill, "reports")
+        cards.unknown([hostile], "generate", "reports") if skill is None else cards.agreed(hostile, skill, "reports")
     )
     assert isinstance(outcome, NotOffered | Negotiated)
     assert storable(outcome)

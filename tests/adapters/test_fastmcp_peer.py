@@ -15,7 +15,7 @@ from counterfoil.adapters.contract import (
     Request,
     Search,
 )
-from counterfoil.adapters.mcp_answers import member
+from counterfoil.adapters.fields import member
 from counterfoil.adapters.outcomes import (
     Absent,
     Acknowledged,

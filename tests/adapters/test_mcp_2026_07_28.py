@@ -159,7 +159,8 @@ def test_a_descriptor_that_cannot_be_kept_or_obeyed_is_not_offered(
 def test_an_unknown_tool_names_its_neighbours(adapter: Mcp20260728) -> None:
     tools = [TOOL, {"name": 7}, {"name": "genera\x00te"}, None]
     outcome, _ = play(adapter.negotiate(ENDPOINT, "generte"), [{"result": DISCOVERED}, {"result": {"tools": tools}}])
-    assert outcome == NotOffered("E_TOOL_UNKNOWN", "Not sent: reports offers no tool generte. Near names: generate.")
+    why = "Not sent: reports offers no tool generte. Near names: generate."
+    assert outcome == NotOffered("E_TOOL_UNKNOWN", why, ("generate",))
 
 
 def test_a_submit_carries_the_key_the_digested_arguments_and_one_effect(adapter: Mcp20260728) -> None:

@@ -32,7 +32,9 @@ from counterfoil.adapters.outcomes import (
     Refused,
     Unclear,
 )
-from counterfoil.workers.targets import TargetsError, load_targets
+from counterfoil.console.probe import probe
+from counterfoil.workers.target_entries import TargetEntry
+from counterfoil.workers.targets import Target, TargetsError, load_targets
 
 from .kit import transport
 
@@ -40,7 +42,8 @@ T = TypeVar("T")
 
 GOOD = """
 from dataclasses import replace
-from counterfoil.adapters.contract import Request
+from counterfoil.adapters.contract import Effect, Request
+from counterfoil.adapters.outcomes import Negotiated, NotOffered
 from counterfoil.adapters.mcp_sync import PROFILE, McpSync
 
 class Adapter(McpSync):
@@ -77,6 +80,18 @@ class Mute(Raising):
     negotiate = lookup = poll = fetch = submit = cancel = reply = _end
     read_submit = read_cancel = read_reply = read_input = _say
     def hints(self, reply): return 7
+
+class Garbled(Raising):
+    def negotiate(self, endpoint, tool):
+        yield from ()
+        if tool == "list":
+            return NotOffered("E_TOOL_UNKNOWN", "no", ("a\\ud800",))
+        return Negotiated("acme-1", b"[]" if tool == "list of nothing" else b"{", None, None, None)
+
+class Submitting(Raising):
+    def negotiate(self, endpoint, tool):
+        yield Request("POST", endpoint.url, effect=Effect.SUBMIT)
+        return NotOffered("E_TOOL_UNKNOWN", "no", ("a",))
 
 class Eager(Raising):
     def _reads_first(self, endpoint, *_):
@@ -213,6 +228,22 @@ def test_what_an_adapter_raises_becomes_the_outcome_that_claims_least(
     assert isinstance(broken.read_input(ENDPOINT, TASK, b""), Refused)
     assert broken.hints(REPLY) == ()
     assert "E_ADAPTER_BROKEN: the adapter of acme-1 failed in read_submit" in caplog.text
+
+
+@pytest.mark.parametrize("tool", ["work", "list of nothing", "list"])
+def test_a_negotiation_that_nobody_could_use_is_no_contract(install: Install, tool: str) -> None:
+    """A worker and `check` read the descriptor, and show the names: the loop must not end of either."""
+    install("acme", "acme-1 = counterfoil_acme_plugin:Garbled")
+    refusal = ended(registry.adapter("acme-1").negotiate(ENDPOINT, tool))
+    assert isinstance(refusal, NotOffered)
+    assert (refusal.code, refusal.others) == ("E_ADAPTER_BROKEN", None)
+
+
+def test_a_check_submits_nothing_whatever_an_adapter_asks_for(install: Install) -> None:
+    install("acme", "acme-1 = counterfoil_acme_plugin:Submitting")
+    entry = TargetEntry.model_validate({"url": "http://127.0.0.1:1", "protocol": "acme-1"})
+    found = asyncio.run(probe([[Target("it", registry.adapter("acme-1").profile, entry)]]))
+    assert [tool.name for tool in found.attempts[0].tools] == ["a"]
 
 
 @pytest.mark.parametrize("wrong", ["Raising", "Mute", "Eager"])

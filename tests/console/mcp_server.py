@@ -53,7 +53,7 @@ def serving(respond: Respond, tls: ssl.SSLContext | None = None) -> Iterator[Ser
             except ConnectionError:
                 self.close_connection = True  # the client had enough
 
-        do_DELETE = do_POST  # noqa: N815  the library's name
+        do_DELETE = do_GET = do_POST  # noqa: N815  the library's name
 
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  the library's name
             pass

@@ -49,7 +49,7 @@ def test_a_tool_that_takes_tasks_is_told_from_one_that_blocks_and_the_first_prot
     assert "sync_bound_s" in add["words"]["long"]
     assert "Can't be cancelled" in add["words"]["cancel"]
     for judged in (report, add):
-        assert "Can't be looked up: the tool offers no key" in judged["words"]["lost_submit"]
+        assert "Can't be looked up: no way to ask for it by its key is declared" in judged["words"]["lost_submit"]
         assert "when the answer to a submit is lost" in judged["words"]["person"]
     assert "a poll every 1 s to 5 min" in report["words"]["limits"]
 

@@ -138,7 +138,7 @@ def test_check_negotiates_with_each_target_and_exits_1_if_one_fails(run: Run, tm
         file_of(tmp_path, server)
         assert run("targets", "check").code == 0
         file_of(tmp_path, server, "  gone: {url: 'http://127.0.0.1:1/mcp', protocol: mcp-sync}")
-        told = run("targets", "check", "targets.yaml", "-o", "json")
+        told = run("targets", "check", "--file", "targets.yaml", "-o", "json")
     assert told.code == 1
     sheets, gone = map(json.loads, told.out.splitlines())
     assert sheets == {"target": "sheets", "protocol": "mcp-sync", "tools": 1, "problems": []}
@@ -225,7 +225,10 @@ def test_check_judges_a_declared_api_by_its_declaration_and_asks_nobody(run: Run
     )
     (tmp_path / "targets.yaml").write_text(f"targets:\n  jobs: {entry}\n")
     told = run("targets", "check")
-    assert (told.code, "E_CAPABILITY_UNSUPPORTED: purge: no `routes.submit` is declared." in told.out + told.err) == (
+    assert (
+        told.code,
+        "E_CAPABILITY_UNSUPPORTED: purge: jobs declares no way to submit purge" in told.out + told.err,
+    ) == (
         1,
         True,
     )

@@ -31,10 +31,17 @@ def hold_in_step(name: str, url: str, cwd: Path) -> None:
     """Ask the peer, and compare with the page, or write it."""
     told = counterfoil("check", url, cwd=cwd)
     assert (told.returncode, told.stderr) == (0, "")
-    words = told.stdout.replace(f":{urlsplit(url).port}", f":{SHOWN_PORT}")
+    hold_words_in_step(name, url, told.stdout)
+
+
+def hold_words_in_step(name: str, url: str, words: str, targets: str = "") -> None:
+    """Compare what was said of the server at `url` with the page, or write it. `targets`: the file that declares it."""
+    parts = [f"```yaml\n{targets}```\n"] if targets else []
+    text = "".join((*parts, f"```\n{words}```\n")).replace(f":{urlsplit(url).port}", f":{SHOWN_PORT}")
     block = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     page = PAGE.read_text(encoding="utf-8")
-    wanted = block.sub(lambda found: f"{found[1]}```\n{words}```\n{found[2]}", page)
+    assert block.search(page), f"the page has no place for {name}"
+    wanted = block.sub(lambda found: f"{found[1]}{text}{found[2]}", page)
     if WRITE:
         PAGE.write_text(wanted, encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == wanted, "WRITE_DOCS=1 writes the page"
