@@ -144,22 +144,31 @@ def demo(
         bool, typer.Option("--json", help="One object per operation on stdout, all else on stderr.")
     ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the stack running for the commands it names.")] = False,
+    protocol: Annotated[
+        str | None, typer.Option(metavar="P", help="One call of this protocol instead, or of `all` of them.")
+    ] = None,
     state_dir: StateDir = DEFAULT_STATE_DIR,
 ) -> None:
     """Run the main job on real parts.
 
     Three calls on two workers, one of which is killed in the middle. Starts PostgreSQL, Valkey, the workers, beat and
     an MCP server of somebody else's making; exits 0 only if the server's own count of started operations and our
-    receipts agree.
+    receipts agree. With --protocol: one call of that protocol, or of each; a server of ours loses its answer.
 
     \b
     Examples:
       counterfoil demo
       counterfoil demo --json | jq -r .outcome
+      counterfoil demo --protocol all
     """
-    from .demo import run_demo
+    if protocol is None:
+        from .demo import run_demo
 
-    end(run_demo(state_dir, as_json=json_, keep=keep))
+        end(run_demo(state_dir, as_json=json_, keep=keep))
+        return
+    from .demo_protocols import chosen, run_protocols
+
+    end(run_protocols(state_dir, chosen(protocol), as_json=json_, keep=keep))
 
 
 @app.command()

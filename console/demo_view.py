@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ..ledger.records import Receipt
 from .output import clean
 
 
@@ -74,6 +75,19 @@ class DemoView:
 
     def print(self, table: Table | str) -> None:
         self._console.print(table if isinstance(table, Table) else Text(table))
+
+
+def counts(column: str, rows: Iterable[tuple[str, int, Receipt | None]]) -> Table:
+    """What a server counted beside what the ledger holds: (what, how often it was started, our receipt)."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in (column, "STARTED BY THE SERVER", "RECEIPTS", "OUTCOME", "DIGESTS"):
+        table.add_column(title)
+    for name, runs, receipt in rows:
+        outcome, digests = "-", "-"
+        if receipt is not None:
+            outcome, digests = receipt.outcome, "differ" if receipt.problems() else "sound"
+        table.add_row(name, str(runs), str(int(receipt is not None)), outcome, digests)
+    return table
 
 
 def _table(rows: Sequence[Row]) -> Table:

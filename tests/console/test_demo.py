@@ -21,10 +21,11 @@ import psutil
 import pytest
 
 from counterfoil import Client
+from counterfoil.adapters import registry
 from counterfoil.console import demo_lost
 from counterfoil.console.demo_book import read_book
 
-from .conftest import environment_of
+from .conftest import Run, environment_of
 from .mcp_server import serving
 
 DEADLINE_S = 90
@@ -142,6 +143,26 @@ def test_the_main_job_runs_through_a_killed_worker_and_the_servers_count_agrees(
         code, _, said = folder.run(*shlex.split(command))
         assert code == 0, (command, said)
     assert folder.left_over() == []
+
+
+def test_each_protocol_has_a_sound_receipt_and_its_server_started_the_call_once(own_folder: Folder) -> None:
+    code, output, told = own_folder.run(*own_folder.program, "demo", "--protocol", "all", "--json")
+    assert code == 0, told
+    lines = [json.loads(line) for line in output.splitlines()]
+    assert [line["protocol"] for line in lines] == list(registry.PROTOCOLS)
+    for line in lines:
+        assert (line["state"], line["outcome"], line["attempt"]) == ("ACCEPTED", "succeeded", 1), line
+        assert (line["server_runs"], line["receipt_sound"]) == (1, True), line
+    for protocol in ("mcp-2025-11-25", "aip-151", "http-202", "a2a-1.0"):
+        assert f"/{protocol}  SUBMISSION_UNKNOWN" in told
+    assert told.endswith("The servers started 6 operations for us; the ledger holds 6 receipts.\n")
+    assert own_folder.left_over() == []
+
+
+def test_the_demo_says_which_protocols_it_has(cli_in: Callable[..., Run]) -> None:
+    told = cli_in()("demo", "--protocol", "mcp-2024")
+    assert (told.code, told.out) == (2, "")
+    assert "There is: " + ", ".join(registry.PROTOCOLS) in told.err
 
 
 @pytest.mark.parametrize(
