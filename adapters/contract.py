@@ -79,6 +79,20 @@ class NoAnswer:
     body: bytes = b""
 
 
+KEPT_HEADERS = (
+    "azure-asyncoperation",
+    "content-type",
+    "date",
+    "location",
+    "operation-location",
+    "retry-after",
+    "www-authenticate",
+)
+"""Headers that are kept with the answer to an effect, each up to MAX_HEADER_CHARS: all that `read_submit` and its like
+may look at, since evidence is read again without the rest."""
+
+MAX_HEADER_CHARS = 2000
+
 Reply = Answered | NoAnswer
 T_co = TypeVar("T_co", covariant=True)
 Exchange: TypeAlias = Generator[Request, Reply, T_co]

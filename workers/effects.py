@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from uuid import UUID
 
-from ..adapters.contract import Answered, NoAnswer, Sent
+from ..adapters.contract import KEPT_HEADERS, MAX_HEADER_CHARS, Answered, NoAnswer, Sent
 from ..ledger import events
 from ..ledger.intents import Denied, IntentRequest
 from ..ledger.policy import Policy
@@ -31,9 +31,6 @@ SUBMITTING = frozenset({Lane.SUBMIT, Lane.LOOKUP})
 OUT_MAX = 10
 """Effect requests of one target at a time: each has a connection of its own, and a worker killed now leaves no more
 unknown."""
-
-KEPT_HEADERS = ("content-type", "date", "retry-after", "www-authenticate")
-KEPT_CHARS = 1000
 
 
 class Effects:
@@ -111,7 +108,12 @@ def intent_request(job: Job, send_token: UUID, policy: Policy, contract: Contrac
 def evidence(intent: IntentRequest, reply: Answered | NoAnswer) -> Answer:
     """What to keep of an answer. Status 0 marks one that was cut: its bytes are a hint for a person, never a bind."""
     status, headers = (reply.status, reply.headers) if isinstance(reply, Answered) else (0, {})
-    kept = {name: headers[name][:KEPT_CHARS].replace("\0", "") for name in KEPT_HEADERS if name in headers}
+    # One that is too long is left out: a URL that was cut names another thing.
+    kept = {
+        name: headers[name].replace("\0", "")
+        for name in KEPT_HEADERS
+        if name in headers and len(headers[name]) <= MAX_HEADER_CHARS
+    }
     return Answer(
         operation_id=intent.operation_id,
         kind=intent.effect,
