@@ -1,11 +1,25 @@
-"""Strategies for answers that a hostile or broken MCP server might give."""
+"""Strategies for answers that a hostile or broken MCP server might give, and how hard it is tried."""
 
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from counterfoil.adapters.contract import Answered, NoAnswer, Sent
 from counterfoil.adapters.strict_json import MAX_DEPTH
 
 from .kit_mcp import said
+
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "500"))
+
+
+def hard(test: Callable[..., None]) -> Any:
+    """A test that `make fuzz` gives 10,000 examples, and every other run 500."""
+    return pytest.mark.fuzz(settings(max_examples=EXAMPLES)(test))
+
 
 VALUES = st.recursive(
     st.none()

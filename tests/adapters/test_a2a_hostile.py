@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from counterfoil.adapters import a2a_answers as answers
@@ -31,7 +31,7 @@ from counterfoil.adapters.outcomes import (
 )
 from counterfoil.adapters.strict_json import MAX_DEPTH, Json, is_storable, loads, resolve
 
-from .hostile import HEADERS, VALUES, texts_of
+from .hostile import HEADERS, VALUES, hard, texts_of
 
 ENDPOINT = Endpoint("reports", "http://127.0.0.1:1/agent", max_response_bytes=2000)
 CALL = Call("generate", b"{}", "key-1", 60.0, request_id="r-1")
@@ -107,7 +107,7 @@ def storable(outcome: object) -> bool:
 
 
 @given(REPLIES)
-@settings(max_examples=500)
+@hard
 def test_a_hostile_reply_gives_a_storable_outcome_whatever_was_asked(reply: Reply) -> None:
     submitted = answers.read_submit(PROFILE, ENDPOINT, CALL, reply)
     assert isinstance(submitted, SubmitOutcome)
@@ -131,7 +131,7 @@ def test_a_hostile_reply_gives_a_storable_outcome_whatever_was_asked(reply: Repl
 
 
 @given(BODIES | st.sampled_from(["task", "statusUpdate"]).flatmap(pushed))
-@settings(max_examples=500)
+@hard
 def test_hostile_bytes_as_a_push_or_as_a_kept_question_give_what_can_be_stored(body: bytes) -> None:
     assert all(storable(hint) for hint in answers.hints(Answered(200, {}, body)))
     assert storable(answers.read_input(TASK, body))
@@ -150,7 +150,7 @@ def test_hostile_bytes_as_a_push_or_as_a_kept_question_give_what_can_be_stored(b
         ),
     )
 )
-@settings(max_examples=200)
+@hard
 def test_a_hostile_card_is_offered_or_refused_in_words_that_can_be_stored(hostile: dict[str, Json]) -> None:
     outcome: object = cards.objection(hostile, "reports", "http://127.0.0.1:1/agent")
     assert outcome is None or isinstance(outcome, NotOffered)

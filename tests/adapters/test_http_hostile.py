@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from counterfoil.adapters import callbacks
@@ -35,7 +35,7 @@ from counterfoil.adapters.outcomes import (
 )
 from counterfoil.adapters.strict_json import MAX_DEPTH, is_storable, loads, resolve
 
-from .hostile import VALUES, texts_of
+from .hostile import VALUES, hard, texts_of
 from .kit_http import BASE, CALL, JOBS, REPORTS, SEARCH, jobs, reports, task, without
 
 PLACES = st.sampled_from(
@@ -128,7 +128,6 @@ TARGETS: Mapping[str, tuple[Adapter, list[Endpoint]]] = {
     "aip-151": (Aip151(), [reports(), reports(REPORTS, {"routes": {"lookup": "GET /v1/operations/{key}"}})]),
 }
 EACH = pytest.mark.parametrize("protocol", TARGETS)
-HARD = settings(max_examples=500, deadline=None)
 
 
 def target(data: st.DataObject, protocol: str) -> tuple[Adapter, Endpoint]:
@@ -159,7 +158,7 @@ def is_clean(outcome: object) -> None:
 
 @EACH
 @given(data=st.data(), reply=REPLIES)
-@HARD
+@hard
 def test_a_hostile_answer_to_a_submit_gives_a_storable_outcome(
     protocol: str, data: st.DataObject, reply: Reply
 ) -> None:
@@ -176,7 +175,7 @@ def test_a_hostile_answer_to_a_submit_gives_a_storable_outcome(
 
 @EACH
 @given(data=st.data(), replies=st.lists(REPLIES, min_size=1, max_size=3))
-@HARD
+@hard
 def test_hostile_answers_to_a_poll_give_a_storable_outcome(
     protocol: str, data: st.DataObject, replies: list[Reply]
 ) -> None:
@@ -188,7 +187,7 @@ def test_hostile_answers_to_a_poll_give_a_storable_outcome(
 
 @EACH
 @given(data=st.data(), replies=st.lists(REPLIES, min_size=1, max_size=3))
-@HARD
+@hard
 def test_hostile_answers_to_a_fetch_give_a_storable_outcome(
     protocol: str, data: st.DataObject, replies: list[Reply]
 ) -> None:
@@ -202,7 +201,7 @@ def test_hostile_answers_to_a_fetch_give_a_storable_outcome(
 
 @EACH
 @given(data=st.data(), reply=REPLIES)
-@HARD
+@hard
 def test_a_hostile_answer_to_a_cancel_gives_a_storable_outcome(
     protocol: str, data: st.DataObject, reply: Reply
 ) -> None:
@@ -214,7 +213,7 @@ def test_a_hostile_answer_to_a_cancel_gives_a_storable_outcome(
 
 @EACH
 @given(data=st.data(), replies=st.lists(REPLIES, min_size=1, max_size=3))
-@HARD
+@hard
 def test_hostile_answers_to_a_lookup_give_a_storable_outcome(
     protocol: str, data: st.DataObject, replies: list[Reply]
 ) -> None:
@@ -226,7 +225,7 @@ def test_hostile_answers_to_a_lookup_give_a_storable_outcome(
 
 
 @given(st.text(max_size=40))
-@HARD
+@hard
 def test_an_id_stays_in_its_place_whatever_it_holds(task_id: str) -> None:
     """Ids are bound by servers and by people; none of them may leave the origin or the route."""
     for adapter, endpoints in TARGETS.values():
@@ -236,7 +235,7 @@ def test_an_id_stays_in_its_place_whatever_it_holds(task_id: str) -> None:
 
 
 @given(BODIES)
-@HARD
+@hard
 def test_a_hostile_callback_is_hints_or_nothing(body: bytes) -> None:
     hints = callbacks.read(body)
     assert len(hints) <= callbacks.MAX_HINTS

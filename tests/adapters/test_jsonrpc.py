@@ -2,11 +2,13 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from counterfoil.adapters.contract import Answered
 from counterfoil.adapters.jsonrpc import JsonRpc, NoResponse, RpcError, random_id, read, read_cut, response_to
+
+from .hostile import hard
 
 SSE = {"content-type": "text/event-stream; charset=utf-8"}
 RESULT = b'{"jsonrpc":"2.0","id":"r-1","result":{"a":1}}'
@@ -113,7 +115,7 @@ def test_an_unknown_own_id_takes_any_but_none() -> None:
 
 
 @given(st.binary(max_size=200), st.booleans(), st.integers(100, 599))
-@settings(max_examples=200)
+@hard
 def test_hostile_bytes_give_a_message_or_no_response(body: bytes, sse: bool, status: int) -> None:
     for data in (body, b"data: " + body + b"\n\n", RESULT[: len(body)] + body):
         read_cut(data, "r-1")

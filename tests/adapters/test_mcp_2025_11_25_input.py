@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from counterfoil.adapters import registry
@@ -38,7 +38,7 @@ from counterfoil.adapters.outcomes import (
 )
 from counterfoil.adapters.strict_json import is_storable, loads
 
-from .hostile import REPLIES, RESULTS, VALUES, texts_of
+from .hostile import REPLIES, RESULTS, VALUES, hard, texts_of
 from .kit_mcp import ENDPOINT, SSE, Says, error, play
 from .kit_mcp_2025 import RELATED, SESSION, TASK_2025
 
@@ -295,7 +295,7 @@ QUESTIONS = st.builds(question, VALUES, PARAMS, st.sampled_from(["elicitation/cr
 
 
 @given(REPLIES | st.lists(QUESTIONS | st.binary(max_size=40), max_size=3).map(lambda events: stream(*events)))
-@settings(max_examples=300)
+@hard
 def test_a_hostile_stream_gives_a_storable_outcome_that_reads_the_same_again(hostile: Reply) -> None:
     outcome, _ = poll(WAITS, hostile)
     assert isinstance(outcome, Observation)
@@ -308,7 +308,7 @@ def test_a_hostile_stream_gives_a_storable_outcome_that_reads_the_same_again(hos
 
 
 @given(st.binary(max_size=80) | QUESTIONS | VALUES.map(lambda value: json.dumps(value).encode()))
-@settings(max_examples=200)
+@hard
 def test_hostile_kept_bytes_are_a_question_or_refused(body: bytes) -> None:
     outcome = ADAPTER.read_input(ENDPOINT, TASK, body)
     assert isinstance(outcome, NeedsInput | Refused)
@@ -316,7 +316,7 @@ def test_hostile_kept_bytes_are_a_question_or_refused(body: bytes) -> None:
 
 
 @given(REPLIES)
-@settings(max_examples=200)
+@hard
 def test_a_hostile_answer_to_a_reply_is_taken_only_as_202(hostile: Reply) -> None:
     outcome, _ = reply(hostile)
     assert isinstance(outcome, ReplyOutcome)

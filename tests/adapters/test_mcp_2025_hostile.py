@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from counterfoil.adapters.contract import (
@@ -31,7 +31,7 @@ from counterfoil.adapters.outcomes import (
 )
 from counterfoil.adapters.strict_json import is_storable, loads, resolve
 
-from .hostile import REPLIES, RESULTS, VALUES, texts_of
+from .hostile import REPLIES, RESULTS, VALUES, hard, texts_of
 from .kit_mcp import CALL, ENDPOINT, Says, play
 from .kit_mcp_2025 import SESSION, STATELESS, cancel, fetch, poll, submit
 
@@ -46,7 +46,7 @@ def check(outcome: object) -> None:
 
 
 @given(REPLIES)
-@settings(max_examples=200)
+@hard
 def test_a_hostile_answer_to_a_submit_gives_a_storable_outcome(reply: Reply) -> None:
     for outcome in (submit(reply), SYNC.read_submit(ENDPOINT, CALL, reply)):
         assert isinstance(outcome, SubmitOutcome)
@@ -57,7 +57,7 @@ def test_a_hostile_answer_to_a_submit_gives_a_storable_outcome(reply: Reply) -> 
 
 
 @given(REPLIES, SESSIONS)
-@settings(max_examples=200)
+@hard
 def test_a_hostile_answer_to_a_poll_gives_a_storable_outcome_without_a_result(reply: Reply, session: Session) -> None:
     outcome = poll(reply, session)
     assert isinstance(outcome, Observation)
@@ -67,7 +67,7 @@ def test_a_hostile_answer_to_a_poll_gives_a_storable_outcome_without_a_result(re
 
 
 @given(REPLIES, st.sampled_from([None, "completed", "failed", "cancelled", "working", "\x00"]))
-@settings(max_examples=200)
+@hard
 def test_a_hostile_answer_to_a_fetch_never_changes_the_status_word(reply: Reply, terminal: str | None) -> None:
     outcome = fetch(reply, terminal)
     assert isinstance(outcome, Observation)
@@ -78,7 +78,7 @@ def test_a_hostile_answer_to_a_fetch_never_changes_the_status_word(reply: Reply,
 
 
 @given(REPLIES)
-@settings(max_examples=200)
+@hard
 def test_a_hostile_answer_to_a_cancel_is_evidence_only_if_it_names_the_task(reply: Reply) -> None:
     outcome = cancel(reply)
     assert isinstance(outcome, CancelOutcome)
@@ -97,7 +97,7 @@ def test_a_hostile_answer_to_a_cancel_is_evidence_only_if_it_names_the_task(repl
         min_size=MAX_REQUESTS_PER_EXCHANGE - 2,
     ),
 )
-@settings(max_examples=100)
+@hard
 def test_a_hostile_negotiation_comes_to_an_end(
     kind: type[Mcp20251125] | type[McpSync], capabilities: object, told: list[Reply | Says]
 ) -> None:
@@ -109,7 +109,7 @@ def test_a_hostile_negotiation_comes_to_an_end(
 
 
 @given(st.binary(max_size=60) | VALUES.map(lambda value: json.dumps(value).encode()))
-@settings(max_examples=200)
+@hard
 def test_whatever_the_session_bytes_hold_only_plain_headers_leave(packed: bytes) -> None:
     exchange = SYNC.submit(ENDPOINT, Call("generate", b"{}", "key-1", 9.0, session=packed))
     for _, value in next(exchange).headers:

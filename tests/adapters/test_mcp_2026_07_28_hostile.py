@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from counterfoil.adapters import mcp_2026_07_28_answers as answers
@@ -19,12 +19,12 @@ from counterfoil.adapters.outcomes import (
 )
 from counterfoil.adapters.strict_json import Json, is_storable, loads, resolve
 
-from .hostile import REPLIES, VALUES, texts_of
+from .hostile import REPLIES, VALUES, hard, texts_of
 from .kit_mcp import cancel, poll, submit
 
 
 @given(REPLIES)
-@settings(max_examples=200)
+@hard
 def test_a_hostile_answer_to_a_submit_gives_a_storable_outcome(reply: Reply) -> None:
     outcome = submit(reply)
     assert isinstance(outcome, SubmitOutcome)
@@ -34,7 +34,7 @@ def test_a_hostile_answer_to_a_submit_gives_a_storable_outcome(reply: Reply) -> 
 
 
 @given(REPLIES)
-@settings(max_examples=200)
+@hard
 def test_a_hostile_answer_to_a_poll_gives_a_storable_outcome(reply: Reply) -> None:
     outcome = poll(reply)
     assert isinstance(outcome, Observation)
@@ -46,14 +46,14 @@ def test_a_hostile_answer_to_a_poll_gives_a_storable_outcome(reply: Reply) -> No
 
 
 @given(REPLIES)
-@settings(max_examples=200)
+@hard
 def test_a_hostile_answer_to_a_cancel_or_a_reply_never_ends_the_task(reply: Reply) -> None:
     outcome = cancel(reply)
     assert isinstance(outcome, ReplyOutcome)
 
 
 @given(st.dictionaries(st.sampled_from(["supportedVersions", "capabilities"]), VALUES))
-@settings(max_examples=100)
+@hard
 def test_a_hostile_discover_is_not_offered(result: Mapping[str, object]) -> None:
     hostile = cast("dict[str, Json]", result)
     refusal = answers.read_discover(hostile, "reports", "2026-07-28", "io.modelcontextprotocol/tasks")

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from counterfoil.adapters import registry
@@ -33,7 +33,7 @@ from counterfoil.adapters.outcomes import (
 )
 from counterfoil.adapters.strict_json import is_storable
 
-from .hostile import REPLIES, RESULTS, VALUES, texts_of
+from .hostile import REPLIES, RESULTS, VALUES, hard, texts_of
 from .kit_mcp import ENDPOINT, TASK, TASK_RESULT, cancel, error, failed, ok, play, poll, said, submit
 
 ADAPTER = registry.adapter("mcp-2026-07-28")
@@ -183,7 +183,7 @@ def test_a_leg_may_ask_again() -> None:
     | st.dictionaries(st.text(max_size=3), VALUES | st.just(FORM)).map(lambda questions: waiting(**questions).body)
     | VALUES.map(lambda value: said(result=value)),
 )
-@settings(max_examples=300)
+@hard
 def test_hostile_kept_bytes_are_questions_or_refused(task_id: str, body: bytes) -> None:
     outcome = ADAPTER.read_input(ENDPOINT, RemoteTask(task_id), body)
     assert isinstance(outcome, NeedsInput | Refused)
@@ -191,7 +191,7 @@ def test_hostile_kept_bytes_are_questions_or_refused(task_id: str, body: bytes) 
 
 
 @given(REPLIES)
-@settings(max_examples=200)
+@hard
 def test_a_hostile_answer_to_a_reply_gives_a_storable_outcome(reply: Reply) -> None:
     outcome = ADAPTER.read_reply(ENDPOINT, TASK, reply)
     assert isinstance(outcome, ReplyOutcome)

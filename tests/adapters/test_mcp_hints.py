@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from counterfoil.adapters import registry
@@ -18,7 +18,7 @@ from counterfoil.adapters.mcp_hints import MAX_HINTS, MAX_NOTIFICATIONS
 from counterfoil.adapters.outcomes import Hint
 from counterfoil.adapters.strict_json import is_storable
 
-from .hostile import REPLIES, VALUES
+from .hostile import REPLIES, VALUES, hard
 from .kit_mcp import SSE, said
 
 MODERN, LEGACY, SYNC = (registry.adapter(name) for name in ("mcp-2026-07-28", "mcp-2025-11-25", "mcp-sync"))
@@ -87,7 +87,7 @@ def test_a_flood_is_looked_at_only_so_far() -> None:
 
 
 @given(REPLIES | st.lists(VALUES).map(lambda ids: streamed(*(note(taskId=id_, status=id_) for id_ in ids))))
-@settings(max_examples=200)
+@hard
 def test_a_hostile_stream_gives_storable_hints(reply: Reply) -> None:
     for hint in MODERN.hints(reply):
         assert is_storable(hint.task_id)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from counterfoil.adapters import registry
@@ -34,7 +34,7 @@ from counterfoil.adapters.outcomes import (
 )
 from counterfoil.adapters.strict_json import is_storable, loads, resolve
 
-from .hostile import REPLIES, VALUES, texts_of
+from .hostile import REPLIES, VALUES, hard, texts_of
 from .kit_mcp import ENDPOINT, Says, error, play
 
 MODERN, LEGACY, SYNC = (registry.adapter(name) for name in ("mcp-2026-07-28", "mcp-2025-11-25", "mcp-sync"))
@@ -265,7 +265,7 @@ FINDINGS = st.dictionaries(
     | FINDINGS.map(in_text)
     | VALUES.map(lambda value: Says({"result": value})),
 )
-@settings(max_examples=300)
+@hard
 def test_a_hostile_answer_to_a_lookup_gives_a_storable_outcome(adapter: Adapter, reply: Reply | Says) -> None:
     outcome = lookup(reply, adapter)
     assert isinstance(outcome, LookupOutcome)

@@ -1,8 +1,10 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from counterfoil.adapters.sse import BadStream, SseParser
+
+from .hostile import hard
 
 
 def events(*chunks: bytes, max_event_bytes: int = 1000) -> list[bytes]:
@@ -50,7 +52,7 @@ def test_an_event_over_the_cap_ends_the_stream() -> None:
 @given(
     st.lists(st.sampled_from([b"data", b":", b" ", b"\r", b"\n", b"\r\n", b"event", b"x", b"\xef\xbb\xbf"])), st.data()
 )
-@settings(max_examples=200)
+@hard
 def test_where_the_chunks_are_cut_changes_nothing(pieces: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(pieces)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
@@ -59,6 +61,6 @@ def test_where_the_chunks_are_cut_changes_nothing(pieces: list[bytes], data: st.
 
 
 @given(st.lists(st.binary(max_size=50), max_size=8))
-@settings(max_examples=200)
+@hard
 def test_hostile_bytes_never_raise_below_the_cap(chunks: list[bytes]) -> None:
     events(*chunks)

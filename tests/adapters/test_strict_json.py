@@ -3,11 +3,13 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from counterfoil.adapters import strict_json
 from counterfoil.adapters.strict_json import BadJson
+
+from .hostile import hard
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -58,20 +60,20 @@ def test_an_unterminated_text_full_of_escaped_quotes_takes_one_pass() -> None:
 
 
 @given(JSON_VALUES)
-@settings(max_examples=200)
+@hard
 def test_every_json_value_survives_the_round_trip(value: strict_json.Json) -> None:
     assert strict_json.loads(json.dumps(value).encode()) == value
 
 
 @given(st.binary(max_size=200) | st.text(alphabet='[]{}",:\\u0aeE+-.19 ntf', max_size=60).map(str.encode))
-@settings(max_examples=200)
+@hard
 def test_hostile_bytes_give_a_value_or_bad_json(data: bytes) -> None:
     with contextlib.suppress(BadJson):
         strict_json.loads(data)
 
 
 @given(JSON_VALUES)
-@settings(max_examples=100)
+@hard
 def test_the_error_never_repeats_the_content(value: strict_json.Json) -> None:
     secret = "s3cr3t-t0ken"
     with pytest.raises(BadJson) as caught:
@@ -116,7 +118,7 @@ def test_a_pointer_to_nothing_is_bad_json(pointer: str) -> None:
 
 
 @given(JSON_VALUES)
-@settings(max_examples=100)
+@hard
 def test_one_value_has_one_text(value: strict_json.Json) -> None:
     if strict_json.find_unstorable(value) is None:
         assert strict_json.loads(strict_json.dumps(value)) == value

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from counterfoil.adapters.contract import (
@@ -50,6 +50,7 @@ from counterfoil.adapters.registry import adapter
 from counterfoil.adapters.strict_json import is_storable, loads, resolve
 from counterfoil.ledger.client import Client
 from counterfoil.ledger.states import Lane
+from counterfoil.tests.adapters.hostile import hard
 from counterfoil.workers import schemas
 from counterfoil.workers.bucket import LocalBucket
 from counterfoil.workers.drive import Drive
@@ -245,7 +246,7 @@ REPLIES = st.builds(Answered, st.sampled_from([200, 400, 404, 500]), st.just({})
 
 
 @given(REPLIES)
-@settings(max_examples=200)
+@hard
 def test_hostile_bytes_give_an_outcome_that_can_be_stored(reply: Reply) -> None:
     """The test that every adapter wants: no reply may raise, and no text may be one that PostgreSQL refuses."""
     responses = adapter(PROTOCOL)
