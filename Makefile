@@ -13,8 +13,10 @@ WORKERS ?= $(if $(or $(findstring .py,$(TESTS)),$(COUNTERFOIL_DATABASE_URL)),0,3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 STAMP := .venv/.set-up
+COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
+  --no-header --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup demo test sim check lock clean
+.PHONY: help setup demo test sim compare fuzz check lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' Makefile
@@ -56,6 +58,13 @@ test: setup  ## run the tests (TESTS=tests/ledger narrows them, ARGS="-k name -x
 sim: setup  ## thousands of orderings, then mutants (N=500 QUICK=1; SEED=17 tells one run as a story)
 	@$(BIN)/python -m counterfoil.tests.sim
 
+compare: setup  ## people's own clients beside ours on the same faults (ONLY=submit-lost; REPORT=1 writes docs/compare.md)
+	@$(BIN)/python -m counterfoil.tests.compare
+
+fuzz: setup  ## 10,000 hostile answers to each test of what an adapter reads (N=500: as in `make test`)
+	@FUZZ_EXAMPLES=$(or $(N),10000) $(BIN)/python -m pytest -c tests/pytest.ini -n 2 -m fuzz -v \
+	  -o faulthandler_timeout=0 tests/adapters tests/examples $(ARGS)
+
 check: setup .types/counterfoil  ## lint, types, import contracts, and what the repository says about itself
 	@failed=; \
 	for each in 'ruff check .' 'ruff format --check .' 'mypy -p counterfoil' 'lint-imports --no-cache' \
@@ -67,14 +76,16 @@ check: setup .types/counterfoil  ## lint, types, import contracts, and what the 
 .types/counterfoil:
 	@mkdir -p .types && ln -sfn .. .types/counterfoil
 
-lock: setup  ## resolve requirements.lock anew from pyproject.toml
+lock: setup  ## resolve requirements.lock anew from pyproject.toml, and the peers' from tests/peers/python.in
 	@$(PIP) install uv
 	@{ echo '# Every version exact and hashed, for Linux and macOS. Made by `make lock`; names no place to fetch from.'; \
-	$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 --all-extras --group build \
-	  --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links; } > requirements.lock.new
+	$(COMPILE) pyproject.toml --all-extras --group build; } > requirements.lock.new
 	@mv requirements.lock.new requirements.lock
+	@{ echo '# Every version exact and hashed. Made by `make lock`; names no place to fetch from.'; \
+	$(COMPILE) tests/peers/python.in; } > requirements.lock.new
+	@mv requirements.lock.new tests/peers/python.lock
 
 clean:  ## remove what was made here; a development stack's data stay (counterfoil dev reset)
-	@rm -rf .venv .types build dist *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache requirements.lock.new
+	@rm -rf .venv .types tests/peers/python build dist *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache requirements.lock.new
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@find tests -name .pytest_cache -type d -prune -exec rm -rf {} +
