@@ -75,6 +75,10 @@ class Holdings:
             job.failures = self._failures.pop(job.key, 0)
             self._jobs[job.key] = job
             self.schedule(job, job.due_s)
+        else:
+            # What was sent for its last lease is still waited for, so somebody else does it. Kept, it would be nobody's
+            # until the lease ends.
+            self._write(Release(((lease, max(lease.due_in_s, self._pace.tick_s)),)))
 
     def schedule(self, job: Job, due_s: float) -> None:
         """Let the job wait for its moment."""

@@ -185,3 +185,17 @@ def test_a_submit_goes_on_as_a_resident_poll_without_a_claim() -> None:
     world.advance(3.0)
     assert (world.server.count("tasks/get"), [c for c in world.of(act.Claim) if c.lane is Lane.POLL]) == (3, [])
     assert world.ledger.wakes[id_, Lane.POLL].token is not None
+
+
+def test_a_row_whose_last_job_still_waits_for_an_answer_is_given_back() -> None:
+    """A worker was stopped past its lease with a request out, and claims the row again before the answer comes. It kept
+    the new lease without doing anything: nobody else could, until that was over too."""
+    world = World()
+    (id_,) = world.polls(1)
+    world.held = {act.Send}
+    world.kick(Lane.POLL)
+    wake = world.ledger.wakes[id_, Lane.POLL]
+    wake.token, wake.due_s = None, 0.0
+    world.kick(Lane.POLL)
+    assert [row[0].operation_id for release in world.of(act.Release) for row in release.rows] == [id_]
+    assert world.ledger.wakes[id_, Lane.POLL].token is None
