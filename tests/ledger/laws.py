@@ -52,7 +52,8 @@ def a_terminal_state_absorbs(move: Move) -> bool:
 
 @law
 def a_decided_end_is_never_decided_again(move: Move) -> bool:
-    kept = ("state", "settle_as", "outcome", "error_code", "result_digest", "effects_possible", "task_id")
+    said = ("outcome", "error_code", "result_digest", "effects_possible", "task_id", "cancel_generation")
+    kept = ("state", "settle_as", *said)
     decided = move.before.settle_as is not None and move.name != "accepted"
     return not decided or all(getattr(move.before, name) == getattr(move.after, name) for name in kept)
 

@@ -11,13 +11,13 @@ make sim REPORT=1                 writes docs/reliability.md
 import json
 import logging
 import os
-import subprocess
+import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +25,17 @@ from counterfoil.console.devstack import DevStack
 
 from . import ledgerdb, report
 from .campaign import Stage, Verdict
-from .chance import Drawn
-from .families import EXHAUSTED, FAMILIES
-from .mutants import Mutant, load_mutants
+from .families import FAMILIES
+from .jobs import BATCH, REPEATED, Job, jobs, repeats
+from .lanes import LANES, NURSERY, TEMPLATE, Players, Process, databases, side_by_side
+from .mutants import CONTROL, Mutant, load_mutants
+from .shrink import kind_of
 from .tally import PAIRS, REQUIRED, Tally
 
 HERE = Path(__file__).resolve().parent
 OFFLINE = HERE.parents[1] / "build" / "sim"
-LANES = 2
-BATCH = 20
 OFFLINE_FROM = 50_000
+TOLD_EVERY_S, SAVED_EVERY_S = 30.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,11 @@ class Options:
         )
 
     @property
+    def wanted(self) -> dict[str, int]:
+        """How many distinct orderings of each tier."""
+        return {"A": self.n, "B": self.n // 5}
+
+    @property
     def offline(self) -> bool:
         return self.n >= OFFLINE_FROM
 
@@ -70,15 +76,15 @@ def main() -> int:
     options = Options.read()
     logging.disable(logging.CRITICAL)
     with ledgerdb.server() as stack:
-        ledgerdb.make_template(stack, "sim_template")
+        ledgerdb.make_template(stack, TEMPLATE)
         if options.seed is not None or options.replay:
             return _one(stack, options)
         tally = Tally()
         if options.offline:
             tally.load(OFFLINE)
-        _play(stack, options, tally)
-        mutants = [] if options.offline or tally.failed else _mutants(stack, options)
-    return _judge(options, tally, mutants)
+        wrong = _play(stack, options, tally)
+        mutants = [] if options.offline or tally.failed or wrong else _mutants(stack, options)
+    return judge(options, tally, wrong, mutants)
 
 
 # -- one run ---------------------------------------------------------------------------------------------------------
@@ -86,15 +92,14 @@ def main() -> int:
 
 def _one(stack: DevStack, options: Options) -> int:
     """Played and told."""
-    url, standby = _databases(stack, "one")
     recorded = json.loads(Path(options.replay).read_text()) if options.replay else None
     tier = recorded["tier"] if recorded else options.tier
-    stage = Stage(url, standby, statements=tier == "B")
+    stage = Stage(*databases(stack, "one"), statements=tier == "B")
     verdict: Verdict
     if recorded:
         verdict = stage.replay(recorded["family"], recorded["choices"], story=True)
     else:
-        verdict = stage.play(FAMILIES[options.family], Drawn(options.seed or 0), story=True)
+        verdict = stage.draw(FAMILIES[options.family], options.seed or 0, story=True)
     stage.close()
     print("\n".join(verdict.story))
     print(f"\nchoices: {json.dumps(dict(verdict.choices))}")
@@ -102,100 +107,71 @@ def _one(stack: DevStack, options: Options) -> int:
     return 1 if verdict.violations else 0
 
 
-def _databases(stack: DevStack, name: str) -> tuple[str, str]:
-    superuser = ledgerdb.superuser_url(stack)
-    return (
-        ledgerdb.create_database(superuser, stack.database_url, f"sim_{name}", "sim_template"),
-        ledgerdb.create_database(superuser, stack.database_url, f"sim_{name}_standby", "sim_template"),
-    )
-
-
 # -- many ------------------------------------------------------------------------------------------------------------
 
 
-class _Process:
-    """A process that answers one JSON line with one."""
+def _play(stack: DevStack, options: Options, tally: Tally) -> list[str]:
+    """Both tiers, in every lane; then some runs once more. Returns what is wrong beside what the tally knows."""
+    players = Players(stack)
+    handler = signal.signal(signal.SIGINT, players.stop)
+    batch = 5 if options.quick else BATCH
+    exhaustive = not (options.quick or options.offline)
+    waiting = jobs(tally, options.wanted, batch=batch, exhaustive=exhaustive)
+    lock, progress = threading.Lock(), Progress(options, tally)
 
-    def __init__(self, *command: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONHASHSEED": "0"},
-        )
-
-    def ask(self, told: dict[str, Any]) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(told) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"a process of the simulator ended: {self._process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-
-
-def _play(stack: DevStack, options: Options, tally: Tally) -> None:
-    """Both tiers, in two processes."""
-    jobs = _jobs(options, tally)
-    lock = threading.Lock()
-
-    def next_job() -> tuple[str, dict[str, Any]] | None:
+    def next_job() -> Job | None:
         with lock:
-            return None if tally.failed else next(jobs, None)
+            progress.tell()
+            return None if tally.failed or players.broken else next(waiting, None)
 
     def lane(number: int) -> None:
-        processes: dict[str, _Process] = {}
         while (job := next_job()) is not None:
-            tier, told = job
-            if tier not in processes:
-                url, standby = _databases(stack, f"{tier.lower()}{number}")
-                processes[tier] = _Process("-m", "counterfoil.tests.sim.play", url, standby, tier)
-            tally.add(tier, told["family"], f"{tier}{number}", processes[tier].ask(told))
-        for process in processes.values():
-            process.close()
+            tier, what = job
+            tally.add(tier, what["family"], f"{tier}{number}", players.ask(tier, number, what))
 
-    with ThreadPoolExecutor(LANES) as pool:
-        for done in [pool.submit(lane, number) for number in range(LANES)]:
-            done.result()
-
-
-def _jobs(options: Options, tally: Tally) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Batches, until there are enough distinct orderings."""
-    of_a = [name for name, family in FAMILIES.items() if family.tier == "A"]
-    of_b = [name for name, family in FAMILIES.items() if family.tier == "B"] + ["2026 blind", "2025 questions"]
-    batch = 5 if options.quick else BATCH
-    if not (options.quick or options.offline):
-        for family in EXHAUSTED:
-            yield from (("A", {"family": family, "around": {}, "slice": [part, 12]}) for part in range(12))
-    begun = dict.fromkeys((*of_a, *(f"{name}/B" for name in of_b)), 0)
-    begun.update({name: tally.runs[name] for name in of_a if options.offline})
-    last_said, last_saved = time.perf_counter(), time.perf_counter()
-    while len(tally.traces) < options.n or tally.runs["B"] < options.n // 5:
-        for name in of_a if len(tally.traces) < options.n else ():
-            if len(tally.traces) < options.n:
-                yield "A", {"family": name, "seeds": [begun[name], batch]}
-                begun[name] += batch
-        for name in of_b if tally.runs["B"] < options.n // 5 else ():
-            if tally.runs["B"] < options.n // 5:
-                yield "B", {"family": name, "seeds": [begun[f"{name}/B"], batch]}
-                begun[f"{name}/B"] += batch
-        now_s = time.perf_counter()
-        if now_s > last_said + 30.0:
-            last_said = now_s
-            print(f"… {len(tally.traces)} distinct, tier B {tally.runs['B']}, {tally.per_s:.0f}/s", file=sys.stderr)
-        if options.offline and now_s > last_saved + 60.0:
-            last_saved = now_s
+    try:
+        side_by_side(lane)
+        if players.broken:
+            return ["STOPPED before its end"]
+        return [] if tally.failed else _repeat(players, 10 if options.quick else REPEATED)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if options.offline:
             tally.save(OFFLINE)
-    if options.offline:
-        tally.save(OFFLINE)
+        players.close()
+
+
+def _repeat(players: Players, count: int) -> list[str]:
+    """The same seeds in every lane: other processes, other databases, another past. What differs is told."""
+    heard: list[list[dict[str, Any]]] = [[] for _ in range(LANES)]
+
+    def lane(number: int) -> None:
+        heard[number] = [players.ask(tier, number, told) for tier, told in repeats(count)]
+
+    side_by_side(lane)
+    return [
+        f"NOT THE SAME AGAIN: seed {told['seeds'][0]} of {told['family']!r} in tier {tier}"
+        for (tier, told), *answers in zip(repeats(count), *heard, strict=True)
+        if len({json.dumps([answer["traces"], answer["left"], answer["failed"]]) for answer in answers}) > 1
+    ]
+
+
+class Progress:
+    """How far it is, now and then; offline it is kept as well."""
+
+    def __init__(self, options: Options, tally: Tally) -> None:
+        self._options, self._tally = options, tally
+        self._told_s = self._saved_s = time.perf_counter()
+
+    def tell(self) -> None:
+        now_s, tally = time.perf_counter(), self._tally
+        if now_s > self._told_s + TOLD_EVERY_S:
+            self._told_s = now_s
+            counts = f"{len(tally.traces['A'])} distinct, tier B {len(tally.traces['B'])}"
+            print(f"… {counts} of {self._options.wanted}, {tally.per_s:.0f}/s", file=sys.stderr, flush=True)
+        if self._options.offline and now_s > self._saved_s + SAVED_EVERY_S:
+            self._saved_s = now_s
+            tally.save(OFFLINE)
 
 
 # -- mutants ---------------------------------------------------------------------------------------------------------
@@ -207,21 +183,24 @@ def _mutants(stack: DevStack, options: Options) -> list[dict[str, Any]]:
         wanted = wanted[:: max(len(wanted) // 8, 1)]
 
     def tell(answer: dict[str, Any]) -> None:
-        if not answer["killed"]:
+        if not answer["killed"] and answer["mutant"] != CONTROL.name:
             print(f"MUTANT LIVES {answer['mutant']}: {answer['why']}", file=sys.stderr)
 
-    return play_mutants(stack, wanted, tell)
+    lives, *answers = play_mutants(stack, [CONTROL, *wanted], tell)
+    if lives["killed"]:
+        raise RuntimeError(f"what nothing is wrong with was called wrong, so no mutant counts: {lives}")
+    return answers
 
 
 def play_mutants(stack: DevStack, wanted: list[Mutant], tell: Callable[[dict[str, Any]], None]) -> list[dict[str, Any]]:
-    """Each one until somebody notices; `tell` is told of each."""
+    """Each one until somebody notices; `tell` is told of each. Answers in the order of `wanted`."""
     waiting = list(enumerate(wanted))
     lock = threading.Lock()
-    answers: list[dict[str, Any]] = []
+    answers: dict[int, dict[str, Any]] = {}
 
     def lane(number: int) -> None:
-        url, standby = _databases(stack, f"m{number}")
-        nursery = _Process(str(HERE / "nursery.py"))
+        url, standby = databases(stack, f"m{number}")
+        nursery = Process(str(NURSERY))
         while True:
             with lock:
                 if not waiting:
@@ -232,59 +211,61 @@ def play_mutants(stack: DevStack, wanted: list[Mutant], tell: Callable[[dict[str
                 "url": url,
                 "standby": standby,
                 "superuser": ledgerdb.superuser_url(stack),
-                "seeds": mutant.seeds,
                 "first": (index + 1) * 100_000,
             }
             answer = nursery.ask(told)
             with lock:
-                answers.append(answer)
+                answers[index] = answer
                 tell(answer)
         nursery.close()
 
-    with ThreadPoolExecutor(LANES) as pool:
-        for done in [pool.submit(lane, number) for number in range(LANES)]:
-            done.result()
-    return answers
+    side_by_side(lane)
+    return [answers[index] for index in range(len(wanted))]
 
 
 # -- the verdict -----------------------------------------------------------------------------------------------------
 
 
-def _judge(options: Options, tally: Tally, mutants: list[dict[str, Any]]) -> int:
+def judge(options: Options, tally: Tally, wrong: list[str], mutants: list[dict[str, Any]]) -> int:
+    """Tell what was seen, the last line for everybody; 0 if that is all that was asked for and nothing is wrong, else
+    1."""
     for failed in tally.failed:
-        _tell(failed)
-    killed = sum(answer["killed"] for answer in mutants)
-    good = not tally.failed and killed == len(mutants)
+        keep(failed)
+    wrong = [*wrong]
+    wrong += [
+        f"ONLY {len(tally.traces[tier])} distinct orderings of tier {tier}, of {wanted}"
+        for tier, wanted in options.wanted.items()
+        if len(tally.traces[tier]) < wanted and not tally.failed
+    ]
     if not options.quick:
-        for what in tally.missing:
-            print(f"NEVER REACHED {what}", file=sys.stderr)
-        good = good and not tally.missing
-        if len(tally.pairs) < PAIRS:
-            print(f"ONLY {len(tally.pairs)} pairs of moves of {PAIRS}", file=sys.stderr)
-            good = False
+        wrong += [f"NEVER REACHED {what}" for what in tally.missing]
+        wrong += [f"ONLY {len(tally.pairs)} pairs of moves of {PAIRS}"] if len(tally.pairs) < PAIRS else []
+    if wrong:
+        print("\n".join(wrong), file=sys.stderr)
+    killed = sum(answer["killed"] for answer in mutants)
+    good = not (tally.failed or wrong) and killed == len(mutants)
     if options.report and good:
         report.write(tally, mutants)
     reached = len(REQUIRED) - len(tally.missing)
     print(
-        f"distinct={len(tally.traces)} tier_b={tally.runs['B']} violations={len(tally.failed)} "
+        f"distinct={len(tally.traces['A'])} tier_b={len(tally.traces['B'])} violations={len(tally.failed)} "
         f"mutants={killed}/{len(mutants)} sometimes={reached}/{len(REQUIRED)} per_s={tally.per_s:.0f}"
     )
     return 0 if good else 1
 
 
-def _tell(failed: dict[str, Any]) -> None:
-    """The shrunk story, and a file that plays it again."""
+def keep(failed: dict[str, Any], folder: Path = HERE / "regressions") -> None:
+    """Tell the shrunk story, and write a file that plays it again."""
     if "broke" in failed:
         print(f"A RUN OF {failed['family']} BROKE\n{failed['broke']}", file=sys.stderr)
         return
     print("\n".join(failed["story"]), file=sys.stderr)
     print("\n".join(f"VIOLATION {one}" for one in failed["violations"]), file=sys.stderr)
-    name = failed["violations"][0].partition(":")[0] + f"_{len(failed['choices'])}"
-    path = HERE / "regressions" / f"{name}.json"
+    again = {key: failed[key] for key in ("family", "tier", "choices", "violations")}
+    text = json.dumps(again, indent=1) + "\n"
+    path = folder / f"{kind_of(failed['violations'][0])}_{sha256(text.encode()).hexdigest()[:6]}.json"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(
-        json.dumps({key: failed[key] for key in ("family", "tier", "choices", "violations")}, indent=1) + "\n"
-    )
+    path.write_text(text)
     print(f"kept as {path}; play it again: make sim REPLAY={path}", file=sys.stderr)
 
 

@@ -1,13 +1,8 @@
 """What must hold of moves, cancels, epochs and ends (docs/spec.md, sections 2, 5, 6, 7 and 8)."""
 
-import json
-import math
-from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
 
-from .case import CANCEL_SENDS, LEASE_S, SEND_BY_S, Case
-from .facts import raw
+from .case import LEASE_S, SEND_BY_S, UNHEARD, Case
 from .published import ENDS, LANE_OF_STATE, PUBLISHED
 
 
@@ -34,116 +29,16 @@ def only_published_edges_by_their_lane(case: Case) -> Iterator[str]:
             yield f"{case.number(operation)} is {operation['state']}, its journal says {state}"
 
 
-# -- section 4: input ------------------------------------------------------------------------------------------------
-
-
-def one_answer_a_round(case: Case) -> Iterator[str]:
-    """What reaches the server for a question is one person's one answer, whatever is repeated."""
-    said: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for _, task, question, content, _ in case.record.replies:
-        said[task, question].add(content)
-    for (task, question), contents in said.items():
-        if len(contents) > 1:
-            yield f"{len(contents)} answers to {question} of {task}: {sorted(contents)}"
-    rounds = case.facts["input_round"]
-    replies = {raw(row["reply"]) for row in rounds if row["reply"] is not None}
-    for _, task, question, content, _ in case.record.replies:
-        if not any(json.loads(reply or b"{}") == json.loads(content) for reply in replies):
-            yield f"{content} reached {task} as an answer to {question}, and nobody had said it"
-    for row in rounds:
-        if row["reply"] is not None and row["replied_by"] is None:
-            yield f"round {row['number']} has a reply of nobody"
-
-
-# -- section 5: cancel is a request ----------------------------------------------------------------------------------
-
-
-def a_won_cancel_stays_won(case: Case) -> Iterator[str]:
-    for receipt in case.facts["terminal_receipt"]:
-        won = receipt["state"] == "CANCELLED_ACCEPTED"
-        if won != (receipt["outcome"] == "cancelled" and receipt["error_code"] != "E_REMOTE_CANCELLED"):
-            yield f"{receipt['call_node_id']}: {receipt['state']} as {receipt['outcome']} ({receipt['error_code']})"
-        if won and receipt["cancel_generation"] < 1:
-            yield f"{receipt['call_node_id']} was cancelled and nobody had asked"
-
-
-def a_cancel_is_committed_before_it_is_sent(case: Case) -> Iterator[str]:
+def a_task_that_is_over_is_noticed(case: Case) -> Iterator[str]:
+    """Whoever reads that a task is completed says so."""
+    if case.record.stopped or case.record.lost_commits:
+        return
     for operation in case.facts["operation"]:
-        asked = [
-            case.at_s(row["at"])
-            for row in case.facts.of("journal", operation["id"])
-            if row["target"] == "CANCEL_REQUESTED"
-        ]
-        sent = [one for one in case.sent if one.effect == "cancel" and one.task == operation["task_id"]]
-        if sent and (not asked or sent[0].at_s < asked[0]):
-            yield f"{case.number(operation)}: a cancel left before it was recorded"
-        if len([one for one in sent if not one.excused]) > CANCEL_SENDS * max(operation["cancel_generation"], 1):
-            yield f"{case.number(operation)}: {len(sent)} cancels left"
-
-
-def a_committed_cancel_is_sent(case: Case) -> Iterator[str]:
-    """Soon where nothing is in its way; in any case before it all comes to rest."""
-    for operation in case.facts["operation"]:
-        journal = sorted(case.facts.of("journal", operation["id"]), key=lambda row: row["seq"])
-        asked = next((row for row in journal if row["target"] == "CANCEL_REQUESTED"), None)
-        if asked is None:
-            continue
-        asked_s = case.at_s(asked["at"])
-        ended = next((case.at_s(row["at"]) for row in journal if row["source"] == "CANCEL_REQUESTED"), math.inf)
-        # What a poll had seen before is accepted within a moment as well.
-        ended = min([ended, *(case.at_s(row["at"]) for row in journal if row["event"] == "accepted")])
-        first = min(
-            (one.at_s for one in case.record.sent if one.effect == "cancel" and one.task == operation["task_id"]),
-            default=math.inf,
-        )
-        if min(first, ended) == math.inf and not _open_cases(case, operation):
-            yield f"{case.number(operation)}: the cancel of {asked_s:.2f} was never sent"
-        elif case.record.calm and min(first, ended) > asked_s + 2.5:
-            yield f"{case.number(operation)}: the cancel of {asked_s:.2f} left at {first:.2f} though all was calm"
-
-
-def a_lost_cancel_is_sent_again(case: Case) -> Iterator[str]:
-    """While the task works and no acknowledgement came: the same generation, up to three times, before a person's
-    case is
-    all that is left."""
-    for operation in case.facts["operation"]:
-        told = [
-            row
-            for row in case.facts.of("reconciliation_case", operation["id"])
-            if row["code"] == "E_CANCEL_UNCONFIRMED"
-        ]
-        if operation["state"] != "CANCEL_REQUESTED" or not told or not case.record.finished:
-            continue
-        sent = [
-            one for one in case.sent if one.effect == "cancel" and one.task == operation["task_id"] and not one.excused
-        ]
-        read = [
-            at_s
-            for at_s, task in case.record.read
-            if sent and task == operation["task_id"] and at_s > sent[-1].at_s + 20
-        ]
-        unheard = 0 < len(sent) < CANCEL_SENDS and not operation["cancel_acked"]
-        if unheard and len(read) >= 4 and not _parked(case, operation):
-            yield f"{case.number(operation)}: {len(sent)} cancels were sent, none was acknowledged"
-
-
-def _parked(case: Case, operation: dict[str, Any]) -> bool:
-    return any(
-        row["closed_at"] is None and row["kind"] == "UNKNOWN" and row["code"] != "E_CANCEL_UNCONFIRMED"
-        for row in case.facts.of("reconciliation_case", operation["id"])
-    )
-
-
-def a_remembered_cancel_is_sent(case: Case) -> Iterator[str]:
-    """Asked for before the task was known: as soon as it works."""
-    for operation in case.facts["operation"]:
-        journal = sorted(case.facts.of("journal", operation["id"]), key=lambda row: row["seq"])
-        asked = next((row["seq"] for row in journal if row["event"] == "asked"), None)
-        if asked is None or not operation["cancel_generation"]:
-            continue
-        after = [row["target"] for row in journal if row["seq"] > asked and row["event"] in ("moved", "accepted")]
-        if "WORKING" in after and "CANCEL_REQUESTED" not in after[after.index("WORKING") :]:
-            yield f"{case.number(operation)}: a cancel was remembered at line {asked}, then {after}"
+        heard = [told for _, _, told in case.record.told if told.task == operation["task_id"]]
+        over = sum(told.status == "completed" for told in heard)
+        codes = [row["code"] for row in case.facts.of("reconciliation_case", operation["id"])]
+        if over >= UNHEARD and not any(code.startswith("E_RESULT") for code in codes):
+            yield f"{case.number(operation)}: {over} times it was read that the task is over"
 
 
 # -- section 6: the epoch fence --------------------------------------------------------------------------------------
@@ -205,19 +100,29 @@ def no_orphan(case: Case) -> Iterator[str]:
             continue
         lanes = {row["lane"] for row in case.facts.of("wake", operation["id"])}
         needed = {"fetch"} if operation["settle_as"] else LANE_OF_STATE[operation["state"]]
-        if not (lanes & needed or _open_cases(case, operation)):
+        if not (lanes & needed or case.open_cases(operation)):
             yield f"{case.number(operation)} is {operation['state']} with wake rows {lanes or 'none'} and no case"
-
-
-def _open_cases(case: Case, operation: dict[str, Any]) -> bool:
-    return any(row["closed_at"] is None for row in case.facts.of("reconciliation_case", operation["id"]))
 
 
 def everything_ends(case: Case) -> Iterator[str]:
     """Once nothing goes wrong any more: an end, or a question to a person."""
     for operation in case.facts["operation"]:
-        if operation["state"] not in ENDS and not _open_cases(case, operation) and case.record.finished:
+        if operation["state"] not in ENDS and not case.open_cases(operation) and case.record.finished:
             yield f"{case.number(operation)} is {operation['state']} for ever"
+
+
+def time_ends_it_as_its_policy_says(case: Case) -> Iterator[str]:
+    """The wait budget by a cancel or by a case, an unknown without effects after a while by itself."""
+    for operation in case.facts["operation"]:
+        policy = case.policy_of(operation)
+        for row in case.facts.of("reconciliation_case", operation["id"]) if policy is not None else ():
+            assert policy is not None
+            if row["code"] == "E_WAIT_BUDGET_EXHAUSTED" and policy["on_budget"] == "cancel":
+                yield f"{case.number(operation)}: at the end of its budget a person is asked, not the server"
+            until_s = case.at_s(row["opened_at"]) + policy["on_unknown_after_s"] + LEASE_S
+            waits = row["kind"] == "UNKNOWN" and row["closed_at"] is None and until_s < case.record.end_s
+            if waits and policy["on_unknown"] == "abandon" and case.record.finished:
+                yield f"{case.number(operation)}: a case of a tool without effects waits for ever"
 
 
 def a_calm_call_needs_nobody(case: Case) -> Iterator[str]:

@@ -9,6 +9,8 @@ from .case import Case
 from .facts import raw
 from .published import ENDS
 
+WRONG = ("differs", "failed")
+
 
 def one_receipt_a_call_node(case: Case) -> Iterator[str]:
     nodes = [(row["namespace"], row["call_node_id"]) for row in case.facts["terminal_receipt"]]
@@ -27,6 +29,13 @@ def ready_if_and_only_if_receipt(case: Case) -> Iterator[str]:
     receipts = sorted(row["id"] for row in case.facts["terminal_receipt"])
     if ready != receipts:
         yield f"{len(receipts)} receipts and {len(ready)} ready rows"
+
+
+def a_repeated_acceptance_is_the_same(case: Case) -> Iterator[str]:
+    """An end is decided once, so whoever brings it again is told so. (Nothing else is wrong with it here.)"""
+    yield from (
+        f"an acceptance of {id_} was answered: {word}" for id_, word in case.record.acceptances if word in WRONG
+    )
 
 
 def ids_are_derived_from_the_call_node(case: Case) -> Iterator[str]:
@@ -100,8 +109,15 @@ def _holds_rows(body: bytes, pointer: str) -> bool:
     value = json.loads(body)
     for part in pointer.split("/")[1:]:
         value = value.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(value, dict) else None
-    found = value.get("structuredContent", value) if isinstance(value, dict) else None
-    return isinstance(found, dict) and isinstance(found.get("rows"), int)
+    return any(isinstance(rows, int) for rows in _rows(value))
+
+
+def _rows(value: object) -> Iterator[object]:
+    """What any part of it says under this name."""
+    if isinstance(value, dict):
+        yield from (value["rows"],) if "rows" in value else ()
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _rows(part)
 
 
 def an_outcome_is_the_truth(case: Case) -> Iterator[str]:
@@ -120,7 +136,9 @@ def an_outcome_is_the_truth(case: Case) -> Iterator[str]:
                 task.said_cancelled for task in tasks if task.id == receipt["task_id"]
             ):
                 yield f"{about}, and the server never said so"
-        if not receipt["effects_possible"] and receipt["outcome"] != "succeeded" and tasks:
+        operation = next(row for row in case.facts["operation"] if row["id"] == receipt["operation_id"])
+        harmless = not (case.policy_of(operation) or {"effects": True})["effects"]
+        if not (receipt["effects_possible"] or harmless) and receipt["outcome"] != "succeeded" and tasks:
             yield f"{about}, without possible effects, and {len(tasks)} tasks were made"
         if receipt["error_code"] == "E_NEVER_SENT" and any(
             sent.key == receipt["submission_key"] for sent in case.record.sent

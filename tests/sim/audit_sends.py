@@ -18,11 +18,11 @@ def one_remote_operation_a_key_or_one_send(case: Case) -> Iterator[str]:
     if case.record.server in ("unique", "bounded"):
         yield from (f"{len(ids)} operations for the call {call}" for call, ids in created.items() if len(ids) > 1)
         return
-    sends: dict[str, int] = defaultdict(int)
+    sends: dict[tuple[str, str], int] = defaultdict(int)
     for sent in case.record.sent:
         if sent.effect == "submit" and not sent.excused:
-            sends[sent.arguments] += 1
-    yield from (f"{count} sends of the call {call}" for call, count in sends.items() if count > 1)
+            sends[sent.arguments, sent.leg] += 1
+    yield from (f"{count} sends of the call {call}" for (call, _), count in sends.items() if count > 1)
 
 
 def a_key_never_changes(case: Case) -> Iterator[str]:
@@ -56,6 +56,16 @@ def no_effect_without_its_intent(case: Case) -> Iterator[str]:
             yield f"{sent.name} left {sent.at_s - opened_s:.2f} s after its intent"
         if closed is not None and case.at_s(closed) < sent.at_s - TICK_S:
             yield f"{sent.name} left after its intent was closed as {intent['how']}"
+
+
+def a_used_intent_is_not_taken_back(case: Case) -> Iterator[str]:
+    """Only its holder may, who knows that no byte of it left; or the server said that it did nothing."""
+    ways = ("withdrawn", "not_processed")
+    taken_back = {row["send_token"]: row for row in case.facts["intent"] if row["how"] in ways}
+    for sent in case.sent:
+        intent = taken_back.get(sent.token)
+        if intent is not None and not sent.excused:
+            yield f"{sent.name} left on an intent that was closed as {intent['how']}"
 
 
 def attempts_are_at_most_two(case: Case) -> Iterator[str]:
@@ -135,9 +145,8 @@ def a_verdict_counts_for_what_its_person_saw(case: Case) -> Iterator[str]:
 
 def what_is_pinned_holds(case: Case) -> Iterator[str]:
     """Lookups and second attempts only where the policy of the first intent declares how."""
-    policies = {row["digest"]: json.loads(raw(row["body"]) or b"{}") for row in case.facts["tool_policy"]}
     for operation in case.facts["operation"]:
-        pinned = policies.get(operation["policy_digest"])
+        pinned = case.policy_of(operation)
         if pinned is None or pinned["lookup"] != "none":
             continue
         looked = [at_s for at_s, key in case.record.lookups if key == operation["submission_key"]]

@@ -5,13 +5,17 @@ from dataclasses import dataclass, field
 
 from . import auditor, facts
 from .chance import Choices, Drawn, Given
-from .families import FAMILIES, Family
+from .families import FAMILIES
+from .family import Family
 from .ledgerdb import LedgerDb
 from .people import TARGET
 from .record import record
 from .starts import STARTS, Pasts
 from .statements import Loom
 from .world import Stuck, World
+
+MID_LIFE = 0.8
+"""How likely a family that can begin in mid-life does: half of all runs then do (some families can't)."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,8 @@ class Verdict:
     family: str
     choices: Mapping[str, int]
     trace: bytes
+    left: bytes
+    """A fingerprint of what stands in the tables."""
     moves: int
     violations: tuple[str, ...]
     reached: frozenset[str]
@@ -53,8 +59,9 @@ class Stage:
             self._standby = LedgerDb(self._standby_url)
         return self._standby
 
-    def draw(self, family: Family, seed: int) -> Verdict:
-        return self.play(family, Drawn(seed))
+    def draw(self, family: Family, seed: int, *, story: bool = False) -> Verdict:
+        """A run by its seed, which means another one in each family."""
+        return self.play(family, Drawn(f"{family.name} {seed}"), story=story)
 
     def replay(self, family: str, given: Mapping[str, int], *, story: bool = False) -> Verdict:
         return self.play(FAMILIES[family], Given(given), story=story)
@@ -78,10 +85,14 @@ class Stage:
         violations += auditor.audit(left, happened)
         for what in _rare(left):
             world.sometimes(what)
+        world.sometimes(f"an order: {choices.order}")
+        if len(world.operations) >= 3:
+            world.sometimes("three calls at once")
         return Verdict(
             family=family.name,
             choices=dict(choices.made),
             trace=world.trace(),
+            left=facts.fingerprint(left),
             moves=world.moves,
             violations=tuple(violations),
             reached=frozenset(world.reached | world.server.sometimes),
@@ -92,7 +103,7 @@ class Stage:
     def _play(self, world: World) -> None:
         family = world.family
         world.begin()
-        drawn = world.choices.pick("start", len(family.starts) + 1, 0.5)
+        drawn = world.choices.pick("start", len(family.starts) + 1, MID_LIFE)
         if drawn:
             loom, world.loom = world.loom, None
             self._pasts.begin(world, family, STARTS[family.starts[drawn - 1]])

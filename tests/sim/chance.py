@@ -17,10 +17,15 @@ HORIZON = 70
 class Scheduler(Protocol):
     """Who moves next. `actors` are the owners of the moves that are possible now, the longest waiting first."""
 
+    @property
+    def name(self) -> str: ...
+
     def next(self, actors: Sequence[str]) -> int: ...
 
 
 class Uniform:
+    name = "uniform"
+
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
 
@@ -30,6 +35,8 @@ class Uniform:
 
 class Sticky:
     """Whoever moved goes on as long as he can; with a probability of 0.3 somebody else is drawn."""
+
+    name = "sticky"
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -46,6 +53,7 @@ class Pct:
     among n actors and k moves with a probability of at least 1 / (n * k^(d - 1)) a run."""
 
     def __init__(self, rng: random.Random, depth: int) -> None:
+        self.name = f"PCT of depth {depth}"
         self._rng = rng
         self._priorities: dict[str, float] = {}
         self._changes = {rng.randrange(HORIZON) for _ in range(depth - 1)}
@@ -64,13 +72,6 @@ class Pct:
         return best
 
 
-class Fifo:
-    """Whoever waits longest: the plain course, and the ground of the exhaustive search."""
-
-    def next(self, actors: Sequence[str]) -> int:
-        return 0
-
-
 def scheduler(rng: random.Random) -> Scheduler:
     """A quarter uniform, a quarter sticky, half PCT of depth 2 to 4 (one alone let a mutant live through 1,000
     runs)."""
@@ -82,6 +83,9 @@ def scheduler(rng: random.Random) -> Scheduler:
 
 class Choices:
     """The choices of one run, by name. `made` holds those that are not 0."""
+
+    order = "as recorded"
+    """How it is chosen who moves next."""
 
     def __init__(self) -> None:
         self.made: dict[str, int] = {}
@@ -132,10 +136,11 @@ class Choices:
 class Drawn(Choices):
     """Everything from one seed. Swarm: each run has its own half of the kinds of faults, and at most four of them."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: str) -> None:
         super().__init__()
         self._rng = random.Random(seed)
         self._scheduler = scheduler(self._rng)
+        self.order = self._scheduler.name
         self._faults_left = self._rng.choice((0, 1, 2, 4))
         self._swarm = self._rng.getrandbits(64)
 

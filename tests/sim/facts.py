@@ -1,6 +1,8 @@
 """What one run left in the tables, read with plain SQL: the auditor's one side. (The other is the server's own log.)"""
 
+import json
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import psycopg
@@ -48,6 +50,20 @@ def read(connection: psycopg.Connection[Any], tag: str) -> Facts:
     row = connection.execute(QUERY, {"fleet": fleet_of(tag), "namespace": namespace_of(tag)}).fetchone()
     assert row is not None
     return Facts(row[0])
+
+
+def fingerprint(left: Facts) -> bytes:
+    """Of all that was decided: two runs of one seed have the same, in whatever database and under whatever names."""
+    lines = [
+        [row[name] for name in ("seq", "at", "epoch", "actor", "event", "source", "target", "lane", "code")]
+        for row in left["journal"]
+    ]
+    ends = [[row[name] for name in ("call_node_id", "state", "outcome")] for row in left["terminal_receipt"]]
+    cases = [
+        [row[name] for name in ("kind", "code", "opened_at", "closed_at", "closed_by")]
+        for row in left["reconciliation_case"]
+    ]
+    return sha256(json.dumps([sorted(lines, key=str), sorted(ends, key=str), sorted(cases, key=str)]).encode()).digest()
 
 
 def raw(hexed: str | None) -> bytes | None:

@@ -16,6 +16,9 @@ Row: TypeAlias = tuple[UUID, str]
 
 SLACK_S = 0.001
 
+READ = frozenset({"poll", "fetch", "answer", "lookup", "audit"})
+"""Lanes that read."""
+
 
 class Leases:
     """What is known for certain; what a lost commit left unclear is forgotten."""
@@ -23,11 +26,14 @@ class Leases:
     def __init__(self, place: Callable[[UUID], int]) -> None:
         self._place = place
         self._held: dict[Row, tuple[UUID, float]] = {}
+        self._drawn: dict[UUID, int] = {}
+        """The last sequence that a reading of an operation was to be ordered by."""
         self.violations: list[str] = []
 
     def forget(self) -> None:
         """An epoch ended: its leases are none."""
         self._held.clear()
+        self._drawn.clear()
 
     def wrote(
         self, worker: "Worker", writes: Sequence[act.Write], arrivals: Sequence[act.Arrival], now_s: float
@@ -54,10 +60,12 @@ class Leases:
                         yield f"{worker.name} claimed {name}, which was held until {until_s:.2f}"
                     due_s = now_s + max(lease.due_in_s, 0.0)
                     self._held[row.id, lease.lane] = (lease.token, due_s + arrival.claim.lease_s)
+                    yield from self._drew(row.id, lease.lane, lease.read_seq)
             case act.RenewedBatch():
                 for id_, lane, token, lease_s in arrival.asked:
                     if (id_, lane) in arrival.found:
                         self._held[id_, lane] = (token, now_s + lease_s)
+                        yield from self._drew(id_, lane, arrival.found[id_, lane].read_seq)
             case act.AppliedBatch():
                 for item in arrival.items:
                     self._held = {row: held for row, held in self._held.items() if row[0] != item.operation_id}
@@ -65,6 +73,13 @@ class Leases:
                 yield from self._intended(worker, writes, arrival, now_s)
             case _:
                 pass
+
+    def _drew(self, id_: UUID, lane: str, read_seq: int) -> Iterator[str]:
+        """Claims and renewals of any lane that reads draw from one sequence."""
+        if lane in READ:
+            if read_seq <= self._drawn.get(id_, -1):
+                yield f"{self._name((id_, lane))} is read under {read_seq}, after {self._drawn[id_]}"
+            self._drawn[id_] = read_seq
 
     def _intended(
         self, worker: "Worker", writes: Sequence[act.Write], arrival: act.Intended, now_s: float

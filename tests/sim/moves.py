@@ -22,6 +22,8 @@ SELECT
 """
 
 SERVER_MEMORY = ("tasks", "log", "said", "refused", "asking", "answered", "replies", "not_found", "sessions")
+KEY_MARGIN_S = 5.0
+"""So long before its end a key counts as forgotten."""
 BEAT_S = 1.0
 IDLE_S = 2.0
 GRACE_S = 2.05
@@ -68,6 +70,9 @@ ABSENT = {
     "mcp-2026-07-28": ("tasks/result", "reply"),
     "mcp-2025-11-25": ("tasks/update",),
     "mcp-sync": ("tasks/", "reply"),
+    "aip-151": ("tasks/result", "tasks/update", "reply"),
+    "http-202": ("tasks/update", "reply"),
+    "a2a-1.0": ("tasks/result", "reply"),
 }
 
 STATEMENTS = (

@@ -4,6 +4,7 @@ They are patches on text (Python and SQL alike), never switches in the product. 
 the product is forked for each; the child loads the mutated copy and plays runs until one is judged wrong.
 """
 
+import json
 import os
 import shutil
 import sys
@@ -11,9 +12,11 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+HINTS = HERE / "mutants" / "hints.json"
 COPIED = ("__init__.py", "ledger", "adapters", "workers", "console", "server", "beat_schedule.py", "tests/sim")
 
 
@@ -27,21 +30,51 @@ class Mutant:
     by: tuple[str, ...]
     tier: str = "A"
     seeds: int = 120
+    hint: tuple[str, int] | None = None
+    """The family and seed that noticed it when somebody last looked: tried first, and one of those that are anyway."""
+
+    def tries(self) -> list[tuple[str, int]]:
+        """(family, seed), in the order in which they are played."""
+        everything = [(family, seed) for seed in range(self.seeds) for family in self.by]
+        return [self.hint, *everything] if self.hint in everything else everything
+
+
+CONTROL = Mutant("nothing is wrong", (), ("2026 blind", "2025 questions"), seeds=3)
+"""Nobody may notice it: else whatever kills it would kill every mutant."""
 
 
 def load_mutants() -> list[Mutant]:
     """All of them, in the order of their files."""
     found = []
+    hints = json.loads(HINTS.read_text()) if HINTS.exists() else {}
     for path in sorted((HERE / "mutants").glob("*.toml")):
         for entry in tomllib.loads(path.read_text())["mutant"]:
             first = (entry["file"], entry["search"], entry["replace"], "")
             also = [(*more, "")[:4] for more in entry.get("also", ())]
+            hint = hints.get(entry["name"])
             found.append(
                 Mutant(
-                    entry["name"], (first, *also), tuple(entry["by"]), entry.get("tier", "A"), entry.get("seeds", 120)
+                    name=entry["name"],
+                    patches=(first, *also),
+                    by=tuple(entry["by"]),
+                    tier=entry.get("tier", "A"),
+                    seeds=entry.get("seeds", 120),
+                    hint=None if hint is None else (hint[0], hint[1]),
                 )
             )
     return found
+
+
+def keep_hints(answers: list[dict[str, Any]]) -> None:
+    """Write down by what each was noticed; forget those that live or are no more."""
+    known = json.loads(HINTS.read_text()) if HINTS.exists() else {}
+    for answer in answers:
+        known.pop(answer["mutant"], None)
+        if answer["killed"] and "seed" in answer:
+            known[answer["mutant"]] = [answer["by"], answer["seed"]]
+    names = {mutant.name for mutant in load_mutants()}
+    lines = [f"  {json.dumps(name)}: {json.dumps(hint)}" for name, hint in sorted(known.items()) if name in names]
+    HINTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 class DoesNotApply(ValueError):

@@ -1,10 +1,9 @@
 """What is between a worker and its server: connections, requests and answers on their way, and all that can happen to
 them. Every message is an actor."""
 
-import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from counterfoil.adapters.contract import Answered, NoAnswer, Request, Sent
 from counterfoil.workers import actions as act
 
 from . import dialects
+from .spoken import BROKEN, REFUSALS, Told
 
 if TYPE_CHECKING:
     from .worker import Worker
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LATENCY_S = 0.04
 
 ON_THE_WAY = ("request lost", "answer lost", "request late", "answer late", "answer cut", "request doubled")
-BY_THE_SERVER = (*dialects.REFUSALS, *dialects.BROKEN)
+BY_THE_SERVER = (*REFUSALS, *BROKEN)
 OF_A_SUBMIT = ("internal error", "reused id", "connect refused", "method gone")
 OF_A_CANCEL = ("not found", "connect refused")
 OF_A_READING = ("not found", "other task", "other birth", "older status", "hostile text")
@@ -63,6 +63,8 @@ class Flight:
     fault: str = ""
     reply: Answered | NoAnswer | None = None
     given_up: bool = False
+    told: Told | None = None
+    """What its answer says of a task."""
     ghost: bool = False
     """Nobody waits: the second of a doubled request."""
 
@@ -79,7 +81,8 @@ class Sending:
     key: str | None
     task: str | None
     name: str
-    body: bytes = field(repr=False)
+    arguments: str
+    leg: str
 
 
 class Network:
@@ -88,6 +91,8 @@ class Network:
         self._flights: list[Flight] = []
         self._counts: dict[str, int] = {}
         self.sent: list[Sending] = []
+        self.not_processed: set[str] = set()
+        """Send tokens of effects that the server refused with their credential."""
         self.requests: list[tuple[float, int, str]] = []
         """(when it was decided, epoch of its worker, name) of each request that left."""
         self.departures: list[float] = []
@@ -122,12 +127,7 @@ class Network:
                 pass
 
     def _name(self, request: Request) -> str:
-        method = request.method
-        if method != "DELETE":
-            message = json.loads(request.body)
-            method = message.get("method", "reply")
-            if message.get("params", {}).get("name") == dialects.LOOKUP:
-                method = "lookup"
+        method = dialects.read(self._world.protocol, request).method
         self._counts[method] = self._counts.get(method, 0) + 1
         return f"{method} {self._counts[method]}"
 
@@ -242,10 +242,7 @@ class Network:
     def _note_sending(self, flight: Flight) -> None:
         request = flight.send.request
         assert request.effect is not None
-        message = json.loads(request.body)
-        params = message.get("params", {})
-        if "result" in message:
-            params = message["result"]["_meta"][dialects.RELATED]
+        asked = dialects.read(self._world.protocol, request)
         self.sent.append(
             Sending(
                 self._world.now_s,
@@ -253,24 +250,33 @@ class Network:
                 flight.worker.epoch,
                 str(request.effect),
                 flight.worker.send_tokens.get(flight.send.send_id, ""),
-                params.get("_meta", {}).get(dialects.KEY),
-                params.get("taskId"),
+                asked.key,
+                asked.task,
                 flight.name,
-                request.body,
+                asked.arguments,
+                asked.leg,
             )
         )
 
     def _arrive(self, flight: Flight) -> None:
         now_s = self._world.now_s
         fault = flight.fault if flight.fault not in ON_THE_WAY else ""
-        said = dialects.hear(self._world.server, self._world.protocol, now_s, flight.send.request, fault)
+        if fault == "credential refused":
+            self.not_processed.add(flight.worker.send_tokens.get(flight.send.send_id, ""))
+        said = dialects.hear(
+            self._world.server,
+            self._world.protocol,
+            now_s,
+            dialects.read(self._world.protocol, flight.send.request),
+            fault,
+        )
         if flight.given_up:
             if not flight.ghost:
                 self._world.sometimes("a request arrived after its sender had given up")
             self._flights.remove(flight)
             return
         flight.phase, flight.since = Phase.BACK, self._world.serial()
-        flight.reply, flight.at_s = said.reply, now_s + said.takes_s + LATENCY_S
+        flight.reply, flight.at_s, flight.told = said.reply, now_s + said.takes_s + LATENCY_S, said.told
         if flight.fault == "answer lost":
             flight.at_s = math.inf
         elif flight.fault == "answer late":

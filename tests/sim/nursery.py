@@ -2,7 +2,7 @@
 
 Run by its path (`python nursery.py`), so that nothing of `counterfoil` is loaded here. One JSON line in (`mutant`,
 `url`,
-`standby`, `superuser`, `seeds`, `lane`), one out.
+`standby`, `superuser`, `first`: where its runs' tags begin), one out.
 """
 
 import gc
@@ -45,7 +45,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="counterfoil-mutants-") as name:
         pristine = Path(name) / "pristine"
         mutants.copy_product(pristine)
-        everyone = {mutant.name: mutant for mutant in mutants.load_mutants()}
+        everyone = {mutant.name: mutant for mutant in (mutants.CONTROL, *mutants.load_mutants())}
         for line in sys.stdin:
             told = json.loads(line)
             folder = Path(name) / "mutant"
@@ -100,23 +100,23 @@ def _live(mutant: Any, folder: Path, told: dict[str, Any]) -> str:
     if mutant.by == ("probes",):
         found = probe(stage.db)
         return json.dumps({"killed": bool(found), "runs": 1, "why": (found or ["nobody noticed"])[0], "by": "probes"})
+    unknown = [family for family in mutant.by if family not in FAMILIES]
+    if unknown:
+        return json.dumps({"killed": False, "why": f"no such family: {unknown}"})
     runs = 0
     parent = os.getppid()
-    for seed in range(told["seeds"]):
-        for family in mutant.by:
-            runs += 1
-            if os.getppid() != parent:
-                os._exit(1)  # nobody listens any more
-            try:
-                violations = stage.draw(FAMILIES[family], seed).violations
-            except WRONG_PATCH:
-                return json.dumps({"killed": False, "why": f"the patch is wrong: {traceback.format_exc()[-600:]}"})
-            except Exception as error:  # noqa: BLE001  the product broke, which is noticed too
-                violations = (f"{type(error).__name__}: {str(error)[:200]}",)
-            if violations:
-                return json.dumps(
-                    {"killed": True, "runs": runs, "why": violations[0][:300], "by": family, "seed": seed}
-                )
+    for family, seed in mutant.tries():
+        runs += 1
+        if os.getppid() != parent:
+            os._exit(1)  # nobody listens any more
+        try:
+            violations = stage.draw(FAMILIES[family], seed).violations
+        except WRONG_PATCH:
+            return json.dumps({"killed": False, "why": f"the patch is wrong: {traceback.format_exc()[-600:]}"})
+        except Exception as error:  # noqa: BLE001  the product broke, which is noticed too
+            violations = (f"{type(error).__name__}: {str(error)[:200]}",)
+        if violations:
+            return json.dumps({"killed": True, "runs": runs, "why": violations[0][:300], "by": family, "seed": seed})
     return json.dumps({"killed": False, "runs": runs, "why": "nobody noticed"})
 
 

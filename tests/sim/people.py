@@ -57,7 +57,9 @@ def submit(world: World, number: int) -> None:
 
     def work() -> UUID | None:
         with producer._database.begin() as connection:
-            return producer.submit_in(connection, [Call(TARGET, "work", {"n": number}, node(number))])[0]
+            return producer.submit_in(connection, [Call(TARGET, "work", world.family.arguments(number), node(number))])[
+                0
+            ]
 
     world.execute(f"producer {number}", work, partial(world.opened, number))
 
@@ -83,16 +85,19 @@ def consume(world: World) -> None:
 # -- people ----------------------------------------------------------------------------------------------------------
 
 
-def answer(world: World, who: str) -> None:
+def answer(world: World, who: str, *, go: bool | None = None, thinks_s: float | None = None) -> None:
     """Somebody looks at the open questions, thinks for a while, and replies to what was seen."""
-    go = world.choices.pick(f"{who} says", 2) == 0
-    thinks_s = (0.0, 1.0, 4.0)[world.choices.pick(f"{who} thinks", 3)]
+    if go is None:
+        go = world.choices.pick(f"{who} says", 2) == 0
+    if thinks_s is None:
+        thinks_s = (0.0, 1.0, 4.0)[world.choices.pick(f"{who} thinks", 3)]
     at = desk(world)
 
     def speak(seen: list[tuple[UUID, int]]) -> None:
         def work() -> None:
             for operation_id, number in seen:
-                at.answer(operation_id, number, "accept", {"go": go}, actor=who)
+                at.answer(operation_id, number, "accept", world.family.reply(go=go), actor=who)
+                world.replied.append((str(operation_id), number, who))
 
         world.execute(f"{who} replies", work, said(world, who))
 
@@ -105,9 +110,20 @@ def answer(world: World, who: str) -> None:
     world.execute(who, lambda: [(asked.operation_id, asked.number) for asked in at.inputs()], looked)
 
 
-def settle(world: World, who: str) -> None:
+def read_on(world: World, who: str) -> None:
+    """Somebody says of every open case that the known task is the one."""
+    settle(world, who, favourite=VERDICTS.index("bind"))
+
+
+def give_up(world: World, who: str) -> None:
+    """Somebody has waited long enough, for every open case."""
+    settle(world, who, favourite=VERDICTS.index("give_up"))
+
+
+def settle(world: World, who: str, favourite: int | None = None) -> None:
     """Somebody settles every open case with the first verdict that it offers, from his own favourite on."""
-    favourite = world.choices.pick(f"{who} favours", len(VERDICTS))
+    if favourite is None:
+        favourite = world.choices.pick(f"{who} favours", len(VERDICTS))
 
     def work() -> list[str]:
         spoken, at = [], desk(world)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .campaign import Stage, Verdict
-from .chance import Drawn, Given
+from .chance import Given
 from .families import FAMILIES
 from .shrink import kind_of, shrink
 
@@ -33,7 +33,7 @@ def main(url: str, standby_url: str, tier: str) -> None:
 
 def _answer(stage: Stage, told: dict[str, Any]) -> dict[str, Any]:
     """What came of a batch: `{family, seeds: [first, count]}` or `{family, around: {…choices}, slice: [i, n]}`."""
-    said: dict[str, Any] = {"traces": [], "reached": {}, "pairs": [], "runs": 0, "moves": 0, "failed": None}
+    said: dict[str, Any] = {"traces": [], "left": [], "reached": {}, "pairs": [], "runs": 0, "moves": 0, "failed": None}
     pairs: set[tuple[str, str]] = set()
     for run in _runs(stage, told):
         if isinstance(run, str):
@@ -42,6 +42,7 @@ def _answer(stage: Stage, told: dict[str, Any]) -> dict[str, Any]:
         said["runs"] += 1
         said["moves"] += run.moves
         said["traces"].append(run.trace.hex()[:16])
+        said["left"].append(run.left.hex()[:16])
         pairs |= run.pairs
         for what in run.reached:
             said["reached"][what] = said["reached"].get(what, 0) + 1
@@ -59,7 +60,7 @@ def _runs(stage: Stage, told: dict[str, Any]) -> Iterator[Verdict | str]:
         if "seeds" in told:
             first, count = told["seeds"]
             for seed in range(first, first + count):
-                yield stage.play(family, Drawn(seed))
+                yield stage.draw(family, seed)
         else:
             part, parts = told["slice"]
             for choices in list(around(stage, told["family"], told["around"]))[part::parts]:

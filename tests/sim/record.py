@@ -2,13 +2,14 @@
 in
 their hands. The auditor's other side."""
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from . import ledgerdb
+from .network import FAULTS
 from .remote import Task
+from .spoken import Told
 
 if TYPE_CHECKING:
     from .world import World
@@ -28,8 +29,10 @@ class TaskFact:
     end: str
     said_cancelled: bool
     expected: str | None
-    waits: tuple[float, float]
-    """From when to when it waited for input."""
+    completes_s: float
+    """From when on its status says so."""
+    waits: tuple[tuple[float, float], ...]
+    """From when to when it waited for each answer."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class SentFact:
     task: str | None
     name: str
     arguments: str
+    leg: str
+    """What it answered, where the call had been answered with a question."""
     excused: bool
 
 
@@ -95,8 +100,10 @@ class Record:
     said: tuple[tuple[float, int | None, bytes], ...]
     sent: tuple[SentFact, ...]
     held: tuple[HeldFact, ...]
-    questions: tuple[tuple[str, float, bytes], ...]
-    """(worker, when, body) of each question that a worker heard and did not die with."""
+    told: tuple[tuple[str, float, Told], ...]
+    """(worker, when, what) of each word of a task that a worker heard and did not die with."""
+    faults: frozenset[str]
+    """Kinds of what went wrong with messages."""
     requests: tuple[tuple[float, int, str], ...]
     departures: tuple[float, ...]
     bumps: tuple[BumpFact, ...]
@@ -108,6 +115,10 @@ class Record:
     read: tuple[tuple[float, str], ...]
     """(when, task) of each reading that the server answered."""
     verdicts: tuple[tuple[str, int, str], ...]
+    replied: tuple[tuple[str, int, str], ...]
+    """(operation, round, who) of each reply that a person was told is taken."""
+    acceptances: tuple[tuple[str, str], ...]
+    """(operation, word of `accept_terminal`) of each end that a worker wanted to be accepted."""
     failed_over_s: float
     replies: tuple[tuple[float, str, str, str, bool], ...]
     told_producers: tuple[tuple[int, str], ...]
@@ -124,7 +135,7 @@ def record(world: "World") -> Record:
         end_s=world.now_s,
         finished=world.finished,
         calm=not world.crashed_before and all(_calm(name) for name in world.choices.made),
-        stopped=any("stops" in name or "hangs" in name for name in world.choices.made),
+        stopped=any(worker.was_held_up for worker in world.workers),
         lost_commits=any("loses" in name for name in world.choices.made),
         lookups=tuple((heard.at_s, heard.key) for heard in world.server.log if heard.method == "lookup" and heard.key),
         stopped_between=tuple(world.stopped_between),
@@ -137,7 +148,10 @@ def record(world: "World") -> Record:
             HeldFact(held.worker, held.token, held.body, held.at_s, held.worker not in dead)
             for held in world.answers_held
         ),
-        questions=tuple(one for one in world.questions_heard if one[0] not in dead),
+        told=tuple(one for one in world.told if one[0] not in dead and one[1] >= world.failed_over_s),
+        faults=frozenset(
+            FAULTS[value - 1] for name, value in world.choices.made.items() if name.startswith("fault of ")
+        ),
         requests=tuple(world.network.requests),
         departures=tuple(world.network.departures),
         bumps=tuple(world.bumps),
@@ -152,6 +166,8 @@ def record(world: "World") -> Record:
             if heard.method == "tasks/get" and heard.task and heard.processed
         ),
         verdicts=tuple(world.verdicts),
+        replied=tuple(world.replied),
+        acceptances=tuple(world.acceptances),
         failed_over_s=world.failed_over_s,
         replies=tuple((one.at_s, one.task, one.question, one.content, one.asked) for one in world.server.replies),
         told_producers=tuple(world.answers_to_producers),
@@ -177,14 +193,14 @@ def _task(task: Task, world: "World") -> TaskFact:
         key=task.key,
         arguments=task.arguments,
         end=end,
-        said_cancelled=status == "cancelled",
+        said_cancelled=(task.cancelled_s < task.over_s and task.cancelled_s <= world.now_s) or status == "cancelled",
         expected=world.family.expected(course),
-        waits=(task.born_s + course.asks_s, min(task.answered_s, task.over_s - 2.0, task.cancelled_s)),
+        completes_s=task.completes_s,
+        waits=tuple(task.waits),
     )
 
 
 def _sent(world: "World") -> list[SentFact]:
-    unprocessed = {heard.request_id for heard in world.server.log if heard.refused_credential}
     return [
         SentFact(
             at_s=sent.at_s,
@@ -195,8 +211,9 @@ def _sent(world: "World") -> list[SentFact]:
             key=sent.key,
             task=sent.task,
             name=sent.name,
-            arguments=json.dumps(json.loads(sent.body).get("params", {}).get("arguments"), sort_keys=True),
-            excused=sent.token in unprocessed,
+            arguments=sent.arguments,
+            leg=sent.leg,
+            excused=sent.token in world.network.not_processed,
         )
         for sent in world.network.sent
     ]

@@ -29,11 +29,15 @@ class Course:
     """How long the server remembers it once it is over."""
     asks_s: float = math.inf
     """When it asks for input after its creation; it goes on by itself two seconds before its end, or when it was
-    answered, and is over two seconds after that."""
+    answered, and is over (or asks again) two seconds after that."""
+    questions: int = 1
+    """How many it asks, one after the other; each answer is worked on for two seconds."""
     asks_first: bool = False
     """It asks before there is a task; the next leg of the call makes it."""
     obeys: bool = True
     """Whether a cancel stops it. A server of 2025 says `cancelled` all the same."""
+    overwritten: bool = False
+    """It says that it was cancelled, and then that it is completed."""
     submit_error: int = 0
     """JSON-RPC error in place of the answer, although it runs; of those that prove that nothing ran it doesn't."""
     hostile: bool = False
@@ -43,10 +47,11 @@ class Course:
     expected: str | None = None
     """The receipt's outcome where nothing goes wrong; None where a person is asked, or where it hangs on more."""
 
-    @property
-    def may_be_chosen_later(self) -> bool:
-        """For a task that runs already."""
-        return not (self.at_once or self.submit_error)
+    def may_follow(self, course: "Course", status: str) -> bool:
+        """For a task that has run on that course so far."""
+        if status == "input_required":
+            return self.asks_s == course.asks_s
+        return status == "working" and not (self.at_once or self.submit_error)
 
 
 COURSES: dict[str, Course] = {
@@ -63,6 +68,11 @@ COURSES: dict[str, Course] = {
     "breaks its schema": Course(result="broken"),
     "asks and goes on by itself": Course(runs_s=7.0, asks_s=1.5, expected="succeeded"),
     "asks for ever": Course(runs_s=math.inf, asks_s=1.5),
+    "says cancelled and completes": Course(runs_s=3.0, obeys=False, overwritten=True),
+    "ignores cancels": Course(runs_s=25.0, obeys=False, expected="succeeded"),
+    "asks after a while": Course(runs_s=math.inf, asks_s=4.0),
+    "completes late": Course(runs_s=18.0, expected="succeeded"),
+    "asks twice": Course(runs_s=math.inf, asks_s=1.5, questions=2),
     "asks before it begins": Course(asks_first=True),
     "is refused": Course(submit_error=-32601),
     "runs behind an internal error": Course(submit_error=-32603),
@@ -84,19 +94,47 @@ class Task:
     course: Course
     arguments: str
     cancelled_s: float = math.inf
-    answered_s: float = math.inf
-    question_delivered: bool = False
-    """(2025) Its stream has brought the question; no other stream ever does."""
+    answers: list[float] = field(default_factory=list)
+    """When it was answered."""
+    heard: list[str] = field(default_factory=list)
+    """(A2A) Ids of the messages that were sent to it."""
+    delivered: int = 0
+    """(2025) How many questions its streams have brought; no other stream ever does."""
+
+    @property
+    def answered_s(self) -> float:
+        """When it had all its answers."""
+        return self.answers[-1] if len(self.answers) >= self.course.questions else math.inf
 
     @property
     def over_s(self) -> float:
         """When it is over by its own course."""
         return min(self.born_s + self.course.runs_s, self.answered_s + 2.0)
 
+    @property
+    def completes_s(self) -> float:
+        """From when on its status says so, where it ever does."""
+        cancelled = self.cancelled_s < self.over_s and not self.course.overwritten
+        return math.inf if cancelled or self.course.end != "completed" else self.over_s
+
+    @property
+    def waits(self) -> list[tuple[float, float]]:
+        """From when to when it waits for each of its answers, by its own course."""
+        begins = [self.born_s + self.course.asks_s, *(at_s + 2.0 for at_s in self.answers)][: self.course.questions]
+        until_s = min(self.over_s - 2.0, self.cancelled_s)
+        ends = [*self.answers, until_s][: len(begins)]
+        return list(zip(begins, ends, strict=True))
+
+    @property
+    def question(self) -> str:
+        """The name of what it asks, or would ask next."""
+        return f"{self.number}-{len(self.answers) + 1}"
+
     def status(self, now_s: float) -> str:
         if now_s >= min(self.cancelled_s, self.over_s):
-            return "cancelled" if self.cancelled_s < self.over_s else self.course.end
-        if self.born_s + self.course.asks_s <= now_s < min(self.over_s - 2.0, self.answered_s):
+            cancelled = self.cancelled_s < self.over_s and not (self.course.overwritten and now_s >= self.over_s)
+            return "cancelled" if cancelled else self.course.end
+        if any(since_s <= now_s < until_s for since_s, until_s in self.waits):
             return "input_required"
         return self.course.word
 
@@ -190,10 +228,10 @@ class Server:
 
     def reply(self, now_s: float, task: Task, question: str, content: str) -> None:
         """Somebody's answer arrives."""
-        asked = task.status(now_s) == "input_required"
+        asked = task.status(now_s) == "input_required" and question == task.question
         self.replies.append(Reply(now_s, task.id, question, content, asked))
         if asked:
-            task.answered_s = now_s
+            task.answers.append(now_s)
 
     def find(self, task_id: str) -> Task | None:
         return next((task for task in reversed(self.tasks) if task.id == task_id), None)
@@ -204,5 +242,5 @@ class Server:
             return
         if at_once:
             task.cancelled_s = now_s
-        elif task.course.obeys:
+        elif task.course.obeys or task.course.overwritten:
             task.cancelled_s = now_s + 0.5

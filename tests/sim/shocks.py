@@ -1,5 +1,6 @@
 """What is done to a world from outside, and when."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -7,8 +8,8 @@ from counterfoil.ledger.states import Lane
 from counterfoil.workers import actions as act
 from counterfoil.workers.engine import SERVED
 
-from .moves import SERVER_MEMORY
-from .network import FAULTS, LATE_S
+from .moves import KEY_MARGIN_S, SERVER_MEMORY
+from .network import FAULTS
 from .remote import COURSES, Course
 from .worker import Worker
 
@@ -44,10 +45,12 @@ class Shocks:
         self.network.remember(memory["network"])
         self.answers_held, self.crashed_before = memory["held"], memory["crashed"]
         for number, task in enumerate(server.tasks, 1):
-            if task.status(self.now_s) != "working" or self.protocol == "mcp-sync":
+            if self.protocol == "mcp-sync":
                 continue
-            later = [name for name in self.family.courses if COURSES[name].may_be_chosen_later]
-            drawn = self.choices.pick(f"course of task {number}", len(later), 0.75)
+            later = [
+                name for name in self.family.courses if COURSES[name].may_follow(task.course, task.status(self.now_s))
+            ]
+            drawn = self.choices.pick(f"course of task {number}", len(later), 0.75) if later else 0
             if drawn:
                 task.course = COURSES[later[drawn]]
 
@@ -55,6 +58,9 @@ class Shocks:
 
     def fault(self, name: str, kinds: Sequence[str]) -> str:
         """What happens to a message, "" for nothing."""
+        if self.forced.get(name) in kinds:
+            self.goes_wrong(self.forced[name])
+            return self.forced[name]
         own = self.family.faults
         if own and not name.startswith(self.family.faults_of):
             return ""
@@ -65,14 +71,18 @@ class Shocks:
         kind = FAULTS[drawn - 1] if drawn else ""
         if kind not in kinds:
             return ""
-        self.tell(f"    ! {kind}")
+        self.goes_wrong(kind)
         return kind
 
     def late_s(self, name: str) -> float:
         if self.server.kind == "bounded":  # its owner promises: before `send_by` and the settle window are over
             policy = next(iter(self.targets._targets.values())).policy("work")
             return policy.send_by_s + policy.settle_s - 2.0
-        return LATE_S[self.choices.pick(name, len(LATE_S))]
+        late_s = self.family.late_s
+        if self.family.remembers_s < math.inf:
+            # What is on its way for longer than the margin may outlive its key, whoever judged it when it left.
+            late_s = [one for one in late_s if one < KEY_MARGIN_S]
+        return late_s[self.choices.pick(name, len(late_s))]
 
     def _course_of(self, key: str, made: int) -> Course:
         courses = self.family.courses

@@ -21,7 +21,7 @@ from .network import FAULTS
 from .world import World
 
 if TYPE_CHECKING:
-    from .families import Family
+    from .family import Family
 
 
 LOST_ANSWER = FAULTS.index("answer lost") + 1

@@ -218,7 +218,7 @@ class Loom:
         self._observer: psycopg.Connection[Any] = psycopg.connect(plain, autocommit=True)
         self._gate: psycopg.Connection[Any] = psycopg.connect(plain, autocommit=True)
         self._gate_is_shut = False
-        db.owner.execute(GATE)
+        db.owner.execute(GATE, prepare=False)
         self._strands: dict[str, Strand] = {}
         self.waits = 0
         self.deadlocks: list[str] = []

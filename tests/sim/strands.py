@@ -35,6 +35,14 @@ class Strands:
         strand.start(work)
         self._done()
 
+    def open_gate(self) -> None:
+        """Whoever stood at it goes on to his statement's end at once, which may commit: real time must not decide who
+        sees that."""
+        assert self.loom is not None
+        self.loom.open_gate()
+        self._peeked = None
+        self._done()
+
     def _statements(self) -> Iterable[Move]:
         for strand, since, _ in self._running:
             owner = next((worker for worker in self.workers if strand.name.startswith(f"{worker.name} ")), None)

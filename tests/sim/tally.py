@@ -20,6 +20,8 @@ REQUIRED = (
     "a call that is forgotten",
     "a call that is refused",
     "a call that never ends",
+    "a call that says cancelled and completes",
+    "a call that asks twice",
     "a call that runs behind an internal error",
     "a call that runs behind invalid params",
     "a call that speaks in tongues",
@@ -33,6 +35,12 @@ REQUIRED = (
     "a server made a second task for a key",
     "a stopped client's transaction was ended",
     "a wake-up was lost",
+    "an order: uniform",
+    "an order: sticky",
+    "an order: PCT of depth 2",
+    "an order: PCT of depth 3",
+    "an order: PCT of depth 4",
+    "three calls at once",
     "a worker found its epoch over",
     "a worker was stopped",
     "begun: answer kept",
@@ -77,7 +85,8 @@ PAIRS = 1500
 class Tally:
     """Thread-safe counts."""
 
-    traces: set[str] = field(default_factory=set)
+    traces: dict[str, set[str]] = field(default_factory=lambda: {"A": set(), "B": set()})
+    """Distinct orderings by tier."""
     runs: Counter[str] = field(default_factory=Counter)
     moves: int = 0
     waits: dict[str, int] = field(default_factory=dict)
@@ -85,14 +94,15 @@ class Tally:
     pairs: set[tuple[str, str]] = field(default_factory=set)
     failed: list[dict[str, Any]] = field(default_factory=list)
     began_s: float = field(default_factory=time.perf_counter)
+    _before: int = 0
+    """Runs of another day."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, tier: str, family: str, who: str, said: dict[str, Any]) -> None:
         with self._lock:
-            if tier == "A":
-                self.traces.update(said["traces"])
+            self.traces[tier].update(said["traces"])
             self.runs[tier] += said["runs"]
-            self.runs[family] += said["runs"]
+            self.runs[f"{tier} {family}"] += said["runs"]
             self.moves += said["moves"]
             self.waits[who] = said["waits"]
             self.reached.update(said["reached"])
@@ -107,7 +117,7 @@ class Tally:
 
     @property
     def per_s(self) -> float:
-        return (self.runs["A"] + self.runs["B"]) / max(time.perf_counter() - self.began_s, 1e-9)
+        return (self.runs["A"] + self.runs["B"] - self._before) / max(time.perf_counter() - self.began_s, 1e-9)
 
     # -- a campaign that goes on another day -------------------------------------------------------------------------
 
@@ -120,7 +130,8 @@ class Tally:
                 "reached": dict(self.reached),
                 "pairs": sorted(self.pairs),
             }
-            (folder / "traces.bin").write_bytes(b"".join(bytes.fromhex(trace) for trace in sorted(self.traces)))
+            for tier, traces in self.traces.items():
+                (folder / f"traces_{tier}.bin").write_bytes(b"".join(map(bytes.fromhex, sorted(traces))))
             (folder / "tally.json").write_text(json.dumps(kept))
 
     def load(self, folder: Path) -> None:
@@ -129,5 +140,7 @@ class Tally:
         kept = json.loads((folder / "tally.json").read_text())
         self.runs, self.moves, self.reached = Counter(kept["runs"]), kept["moves"], Counter(kept["reached"])
         self.pairs = {(one, other) for one, other in kept["pairs"]}
-        packed = (folder / "traces.bin").read_bytes()
-        self.traces = {packed[at : at + 8].hex() for at in range(0, len(packed), 8)}
+        self._before = self.runs["A"] + self.runs["B"]
+        for tier in self.traces:
+            packed = (folder / f"traces_{tier}.bin").read_bytes()
+            self.traces[tier] = {packed[at : at + 8].hex() for at in range(0, len(packed), 8)}

@@ -1,7 +1,6 @@
 """What a world notices of its workers, for the auditor."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from counterfoil.adapters.contract import Answered, NoAnswer
@@ -14,9 +13,6 @@ from .network import Flight
 from .record import BumpFact, StopFact
 from .telling import _let, _told, _told_reply
 from .worker import Worker
-
-if TYPE_CHECKING:
-    pass
 
 
 class Witness:
@@ -36,6 +32,13 @@ class Witness:
             epoch = self.bumps[-1].epoch
             fresh = {lease for lease in self.leases() if int(lease[4]) < epoch} - self._old_leases
             self.stale_leases += [f"{worker.name} of epoch {worker.epoch} leased {lease}" for lease in fresh]
+        self.acceptances += [
+            (str(one.operation_id), one.verdict)
+            for arrival in arrivals
+            if isinstance(arrival, act.AppliedBatch)
+            for one in arrival.applied
+            if one.verdict is not None
+        ]
         if self.story is not None:
             for arrival in arrivals:
                 self.tell(f"    {_told(arrival, self)}")
@@ -46,6 +49,8 @@ class Witness:
         if flight.send.request.effect is not None and reply.body:
             token = flight.worker.send_tokens.get(flight.send.send_id, "")
             self.answers_held.append(Held(flight.worker.name, token, reply.body, self.now_s))
+        elif flight.told is not None and isinstance(reply, Answered):
+            self.told.append((flight.worker.name, self.now_s, flight.told))
 
     def opened(self, number: int, done: UUID | Exception | None) -> None:
         """A producer's transaction is over: this is what he was told."""

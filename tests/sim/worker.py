@@ -107,6 +107,11 @@ class Worker:
         return self.alive and self.world.now_s >= self.frozen_until_s
 
     @property
+    def was_held_up(self) -> bool:
+        """Whether it, or its way to the database, ever stood still."""
+        return max(self.frozen_until_s, *self.hanging_until_s.values(), *self.ready_at_s.values()) > 0.0
+
+    @property
     def asleep(self) -> bool:
         """Nothing of it wants to be woken."""
         return self.engine.idle and not self.inbox

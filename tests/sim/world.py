@@ -22,13 +22,9 @@ from .ledgerdb import LedgerDb, fleet_of
 from .moves import (
     ABSENT,
     ANCHORS,
-    BEAT_S,
     FOR_EVER_S,
-    GRACE_S,
     MAX_MOVES,
-    PATIENCE_S,
     RESTART_S,
-    SETTLED_SQL,
     STATEMENTS,
     TIMES,
     Anchored,
@@ -43,19 +39,21 @@ from .network import Network
 from .record import BumpFact, StopFact
 from .remote import Server
 from .shocks import Shocks
+from .spoken import Told
 from .strands import Strands as TierB
 from .telling import _kind
+from .timing import Timing
 from .witness import Witness
 from .worker import Ids, OpenVault, Worker
 
 if TYPE_CHECKING:
     from counterfoil.workers.vault import Vault
 
-    from .families import Family
+    from .family import Family
     from .statements import Loom, Strand
 
 
-class World(Witness, Shocks, TierB):
+class World(Witness, Shocks, Timing, TierB):
     """`told` is asked for a line of the story at each move; None: nobody listens."""
 
     def __init__(
@@ -88,20 +86,24 @@ class World(Witness, Shocks, TierB):
         self.bucket = Wipeable(lambda: LocalBucket(self.targets.limits, lambda: self.now_s))
         self.workers: list[Worker] = []
         self.operations: list[UUID] = []
+        self.forced: dict[str, str] = {}
+        """What goes wrong with messages for certain, by their names."""
         self.answers_held: list[Held] = []
-        self.questions_heard: list[tuple[str, float, bytes]] = []
+        self.told: list[tuple[str, float, Told]] = []
         self.reached: set[str] = set()
         self.pairs: set[tuple[str, str]] = set()
         self.moves = 0
         self.story: list[str] | None = [] if story else None
         self._serial = 0
-        self._trace = sha256()
+        self._trace = sha256(f"{family.protocol} {family.server}".encode())
         self._last = ""
         self._agenda: list[tuple[int, str, Callable[[], None]]] = []
         self._anchored: list[Anchored] = []
         self._later: list[tuple[float, str, Callable[[], None]]] = []
         self._beat_at_s = 0.0
         self._swept_at_s = 0.0
+        self._evidence_from_s = -math.inf
+        """Evidence that lies about has come then or later."""
         self.answers_to_producers: list[tuple[int, str]] = []
         self.acted_upon: list[tuple[str, str]] = []
         self.standby: Callable[[], LedgerDb] | None = None
@@ -122,6 +124,8 @@ class World(Witness, Shocks, TierB):
         self.stale_leases: list[str] = []
         self.leased = Leases(self.place)
         self.verdicts: list[tuple[str, int, str]] = []
+        self.replied: list[tuple[str, int, str]] = []
+        self.acceptances: list[tuple[str, str]] = []
         self.finished = False
 
     @property
@@ -175,6 +179,11 @@ class World(Witness, Shocks, TierB):
         """It ended by itself; whoever runs the fleet starts another."""
         worker.alive = False
         self.later(RESTART_S, "another worker starts", self._restart)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the workers that a run begins with."""
+        return tuple(f"w{number}" for number in range(self._started - self.family.workers + 1, self._started + 1))
 
     def crash(self, worker: Worker) -> None:
         """Dead at once: nothing of it runs any more."""
@@ -349,7 +358,7 @@ class World(Witness, Shocks, TierB):
         self.moves += 1
         line = move.line
         self.tell(line)
-        self._trace.update(line.encode())
+        self._trace.update(f"{line}\n".encode())
         kind = _kind(line)
         self.pairs.add((self._last, kind))
         self._last = kind
@@ -358,8 +367,14 @@ class World(Witness, Shocks, TierB):
         if self._until is not None and self._until(line):
             raise _Reached
 
+    def goes_wrong(self, what: str) -> None:
+        """With a message that is on its way."""
+        self.tell(f"    ! {what}")
+        self._trace.update(f"! {what}\n".encode())
+
     def trace(self) -> bytes:
-        """Two runs are the same ordering if this is the same."""
+        """Two runs are the same ordering if this is the same: on the same kind of server, the same moves, and the same
+        went wrong with messages."""
         return self._trace.digest()
 
     def _possible(self) -> Iterable[Move]:
@@ -395,55 +410,3 @@ class World(Witness, Shocks, TierB):
     def _now_due(self, one: tuple[float, str, Callable[[], None]]) -> None:
         self._later.remove(one)
         one[2]()
-
-    def _pass_time(self) -> bool:
-        """On to the next moment at which something happens by itself. False: nothing will any more."""
-        due_s, waiting, evidence_s = self._peek()
-        if self.now_s > PATIENCE_S and not waiting and not self._later and evidence_s == math.inf:
-            return False
-        moments = [self.network.next_s(), *(at_s for at_s, _, _ in self._later)]
-        for worker in self.workers:
-            if worker.alive and worker.frozen_until_s > self.now_s:
-                moments.append(worker.frozen_until_s)
-            elif worker.alive:
-                moments += [] if worker.asleep else [worker.timer_s]
-                moments += [until_s for until_s in worker.hanging_until_s.values() if until_s > self.now_s]
-                moments += [at_s for at_s, _ in worker.late]
-        beat_s = max(due_s, self._beat_at_s)
-        sweep_s = max(evidence_s + GRACE_S, self._swept_at_s)
-        next_s = max(min(*moments, beat_s, sweep_s), self.now_s)
-        if next_s == math.inf or next_s > FOR_EVER_S:
-            return False
-        if self._running and self._end_idle_transactions(next_s):
-            return True
-        self.now_s = next_s
-        if beat_s <= next_s:
-            self._beat_at_s = next_s + BEAT_S
-            self._do(Move(0, "beat", "plans", self._beat))
-        if sweep_s <= next_s:
-            self._swept_at_s = next_s + BEAT_S
-            for worker in self.workers:
-                if worker.running:
-                    self._do(Move(0, f"{worker.name} loop", "ticks", worker.step))
-        return True
-
-    def _peek(self) -> tuple[float, int, float]:
-        """Until when nothing is due in the ledger, how many operations are neither over nor with a person, and since
-        when evidence lies about. (Known until something is written.)"""
-        if self._peeked is None:
-            row = self.db.owner.execute(SETTLED_SQL, self.family.peek | {"fleet": fleet_of(self.tag)}).fetchone()
-            assert row is not None
-            due_s, waiting, evidence_s = row
-            self._peeked = (
-                math.inf if due_s is None else max(due_s, 0.0),
-                waiting,
-                math.inf if evidence_s is None else evidence_s,
-            )
-        return self._peeked
-
-    @property
-    def nothing_to_sweep(self) -> bool:
-        """No evidence lies about and no epoch has ended: a sweep would find nothing."""
-        return not self.bumps and self._peek()[2] == math.inf
-
-    # -- the broker --------------------------------------------------------------------------------------------------
