@@ -1,23 +1,18 @@
 """The one door to the network: sends a `Request`, keeps the answer's exact bytes, knows whether a byte has left.
 
-Transport is httpx, used below its client (no redirects, retries, cookies, proxies or log lines by construction) and
-behind the port `Transport`, so that a faster one can stand in (it may carry effects only with the tests of this one).
-
-Where the intent is committed: httpcore calls the trace `http11.send_request_headers.started` after the connection and
-its TLS handshake are up and before the first byte is written. The hook runs there; raising in it left 0 bytes at the
-server (measured, and tested in tests/adapters).
+The loop knows the port `Transport`. What every transport keeps to stands here: deadlines, caps, pins, the hook before
+the first byte, evidence before the return. What a client library has to do with it stands in `wire_httpx.py` and
+`wire_aiohttp.py`; both are used without redirects, cookies, proxies, retries and log lines of their own.
 """
 
 import asyncio
 import contextlib
 import socket
-import ssl
 import struct
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from typing import Protocol, TypeAlias, TypeVar
-
-import httpx
+from typing import ClassVar, Protocol, TypeAlias, TypeVar
 
 from .contract import MAX_REQUESTS_PER_EXCHANGE, Answered, Exchange, NoAnswer, Reply, Request, Sent
 from .credentials import CredentialError, Credentials
@@ -25,7 +20,8 @@ from .guard import AddressRefused, Guard
 from .sse import SseParser, is_stream
 
 MAX_CONNECTIONS = 10
-"""Of each kind (reads, effects). httpcore walks all of them at each request: 644 us with 10, 2,463 us with 50."""
+"""Of each kind (reads, effects), so that a slow server takes no more than its share of a process. httpcore walks all of
+them at each request: 644 us with 10, 2,463 us with 50."""
 
 START_S = 10.0
 """For an effect: slot, credential, name lookup, connection and handshake, before its hook is asked."""
@@ -55,7 +51,7 @@ class IntentRefused(Exception):
 
 
 class Transport(Protocol):
-    """What the loop needs of a network."""
+    """What the loop needs of a network: one target's connections, for one event loop."""
 
     async def send(
         self,
@@ -87,17 +83,15 @@ async def run(exchange: Exchange[T], send: Callable[[Request], Awaitable[Reply]]
     raise RuntimeError(f"an exchange asked for more than {MAX_REQUESTS_PER_EXCHANGE} requests")
 
 
-class HttpxTransport:
-    """One target's connections, for one event loop. Deadlines, caps and pins as SPEC sections 1 and 3 ask."""
+class WireTransport(ABC):
+    """What transports have in common. Deadlines, caps and pins as SPEC sections 1 and 3 ask."""
 
-    def __init__(self, guard: Guard, credentials: Credentials, tls: ssl.SSLContext | None = None) -> None:
+    errors: ClassVar[tuple[type[Exception], ...]]
+    """What the client raises for what a server or the network did."""
+
+    def __init__(self, guard: Guard, credentials: Credentials) -> None:
         self._guard = guard
         self._credentials = credentials
-        tls = tls or httpx.create_ssl_context(trust_env=False)
-        self._reads = _pool(tls, keep_alive=MAX_CONNECTIONS)
-        # An effect never goes over a connection that was idle: 69 of 360 POSTs near the server's idle limit were lost
-        # "maybe sent". Here nothing stays idle.
-        self._fresh = _pool(tls, keep_alive=0)
         self._read_slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._effect_slots = asyncio.Semaphore(MAX_CONNECTIONS)
 
@@ -119,7 +113,7 @@ class HttpxTransport:
         if (request.effect is None) != (before_first_byte is None):
             raise ValueError("an effect needs a hook that commits its intent; a read has none")
         slots = self._read_slots if request.effect is None else self._effect_slots
-        journey = _Journey(request, before_first_byte)
+        journey = Journey(request, before_first_byte)
         if not await journey.take(slots):
             return journey.no_answer("no connection was free in time")
         try:
@@ -132,132 +126,128 @@ class HttpxTransport:
         finally:
             slots.release()
 
-    async def aclose(self) -> None:
-        """Close every connection. What is in flight fails."""
-        await self._reads.aclose()
-        await self._fresh.aclose()
-
-    async def _travel(self, journey: "_Journey", credential: str) -> Answered | NoAnswer:
+    async def _travel(self, journey: "Journey", credential: str) -> Answered | NoAnswer:
         try:
             async with asyncio.timeout_at(journey.until_s) as journey.timer:
-                headers = list(journey.request.headers)
+                headers = journey.request.headers
                 if credential:
-                    headers.append(("Authorization", await self._credentials.authorization(credential)))
-                addresses = await self._addresses(journey.request.url)
-                status = await self._ask(journey, addresses, headers)
+                    headers = (*headers, ("Authorization", await self._credentials.authorization(credential)))
+                journey.addresses = await self._addresses(journey.request.url)
+                await self._ask(journey, headers)
         except TimeoutError:
             if journey.timer is None or not journey.timer.expired():
                 raise  # the hook's own
             return journey.cut(_TOO_LATE if journey.writing else "the deadline passed")
-        except (IntentRefused, AddressRefused, CredentialError, _SendByPassed) as error:
+        except (IntentRefused, AddressRefused, CredentialError, SendByPassed, Unresolved, BadBody) as error:
             return journey.cut(str(error))
-        except (httpx.HTTPError, httpx.InvalidURL, _Unresolved, _BadBody) as error:
-            return journey.cut(str(error) or type(error).__name__)
-        return Answered(status, journey.headers, bytes(journey.body))
+        except self.errors as error:
+            return journey.cut(_TOO_LATE if journey.too_late else str(error) or type(error).__name__)
+        return journey.answered()
 
     async def _addresses(self, url: str) -> tuple[str, ...]:
         try:
             return await self._guard.addresses(url)
         except OSError as error:
-            raise _Unresolved(f"the host's name can't be resolved: {error.strerror}") from None
+            raise Unresolved(f"the host's name can't be resolved: {error.strerror}") from None
 
-    async def _ask(self, journey: "_Journey", addresses: tuple[str, ...], headers: list[tuple[str, str]]) -> int:
-        if journey.request.effect is not None:
-            return await _dial(self._fresh, journey, addresses, headers)
-        try:
-            return await _dial(self._reads, journey, addresses, headers)
-        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
-            # The server closed the idle connection as we reached for it. A read may be asked again, once, on a fresh
-            # one.
-            if journey.connected or journey.status is not None:
-                raise
-            return await _dial(self._fresh, journey, addresses, headers)
+    @abstractmethod
+    async def _ask(self, journey: "Journey", headers: tuple[tuple[str, str], ...]) -> None:
+        """One request to one of the journey's addresses, and of a read a second one, on a fresh connection, where the
+        server closed the idle connection as we reached for it. Raises `errors`, and what the hook raises."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close every connection. What is in flight fails."""
 
 
 _TOO_LATE = "send_by passed while the request was being written"
 
 
-class _SendByPassed(Exception):
+class SendByPassed(Exception):
     """No byte may leave any more."""
 
 
-class _Unresolved(Exception):
+class Unresolved(Exception):
     """The name server did not answer, or knows no such name."""
 
 
-class _BadBody(Exception):
+class BadBody(Exception):
     """The body is over the cap, or packed in a way that was not asked for."""
 
 
-class _Journey:
-    """Where one request is on its way. Only httpx's trace knows whether a byte has left."""
+class Journey:
+    """Where one request is on its way. `left`: a byte of it may have left; the transport says when."""
 
     def __init__(self, request: Request, before_first_byte: BeforeFirstByte | None) -> None:
         self.request = request
-        self.connected = False
+        self.addresses: tuple[str, ...] = ()
+        self.fresh = False
+        """The connection was made for this request."""
+        self.left = False
         self.writing = False
+        self.too_late = False
         self.status: int | None = None
         self.headers: Mapping[str, str] = {}
         self.body = bytearray()
         self.timer: asyncio.Timeout | None = None
         self._before_first_byte = before_first_byte
-        self._left = False
         self._socket: socket.socket | None = None
         self._send_by_s = float("inf")
         self._now_s = asyncio.get_running_loop().time
         self.until_s = self._now_s() + (request.deadline_s if before_first_byte is None else START_S)
 
     async def take(self, slots: asyncio.Semaphore) -> bool:
+        if not slots.locked():
+            return await slots.acquire()
         try:
             async with asyncio.timeout_at(self.until_s):
-                await slots.acquire()
+                return await slots.acquire()
         except TimeoutError:
             return False
-        return True
 
     def no_answer(self, why: str) -> NoAnswer:
-        return NoAnswer(Sent.MAYBE if self._left else Sent.NO, why, bytes(self.body))
+        return NoAnswer(Sent.MAYBE if self.left else Sent.NO, why, bytes(self.body))
+
+    def answered(self) -> Answered:
+        assert self.status is not None
+        return Answered(self.status, self.headers, bytes(self.body))
 
     def cut(self, why: str) -> Answered | NoAnswer:
         """What stands when the exchange broke off. A status other than 2xx says what it says without its body."""
-        if self.status is not None and not 200 <= self.status < 300:
-            return Answered(self.status, self.headers, bytes(self.body))
-        return self.no_answer(why)
+        return self.answered() if self.status is not None and not 200 <= self.status < 300 else self.no_answer(why)
 
-    async def trace(self, event: str, info: dict[str, object]) -> None:
-        """httpcore's progress report; what is raised here ends the request."""
-        if event == "connection.connect_tcp.complete":
-            self.connected = True
-            stream = info["return_value"]
-            self._socket = stream.get_extra_info("socket")  # type: ignore[attr-defined]  # httpcore types it as object
-        elif event == "http11.send_request_headers.started":
-            if self._before_first_byte is not None:
-                await self._commit_intent(self._before_first_byte)
-            self._left = True
-        elif event == "http11.receive_response_headers.started":
-            self._written()
+    async def leave(self, connected: socket.socket | None) -> None:
+        """The connection is up, handshake included, and the first byte is next. An effect commits its intent here; what
+        is raised leaves nothing at the server."""
+        if self._before_first_byte is not None:
+            await self._commit_intent(connected, self._before_first_byte)
+        self.left = True
 
-    async def _commit_intent(self, before_first_byte: BeforeFirstByte) -> None:
+    async def _commit_intent(self, connected: socket.socket | None, before_first_byte: BeforeFirstByte) -> None:
         assert self.timer is not None
-        if not self.connected:
+        if not self.fresh:
             raise IntentRefused("the pool offered a connection that was idle")
+        if self.left:
+            raise IntentRefused("an effect is sent once")
         self.timer.reschedule(None)  # the hook bounds itself: a commit cut short here would have an unknown outcome
         self._send_by_s = await before_first_byte()
         left_s = self._send_by_s - self._now_s()
         if left_s <= 0:
-            raise _SendByPassed("send_by passed before the first byte")
+            raise SendByPassed("send_by passed before the first byte")
         self.writing = True
         self.until_s = self._now_s() + self.request.deadline_s
         self.timer.reschedule(min(self._send_by_s, self.until_s))
-        if self._socket is not None:
+        self._socket = connected
+        if connected is not None:
             # The kernel gives up, too: bytes in its buffer don't leave after send_by. Until the last byte is written a
             # close throws away what is left instead of sending it.
             if hasattr(socket, "TCP_USER_TIMEOUT"):
-                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1, int(left_s * 1000)))
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1, int(left_s * 1000)))
             self._linger(on=True)
 
-    def _written(self) -> None:
-        if self._before_first_byte is not None and self.timer is not None:
+    def written(self) -> None:
+        """The last byte is with the kernel."""
+        if self.writing and self.timer is not None:
             self.writing = False
             self._linger(on=False)
             self.timer.reschedule(self.until_s)
@@ -272,26 +262,24 @@ class _Journey:
         body = self.request.body
         for start in range(0, len(body), WRITE_BYTES):
             if self._now_s() >= self._send_by_s:
-                raise _SendByPassed(_TOO_LATE)
+                self.too_late = True
+                raise SendByPassed(_TOO_LATE)
             yield body[start : start + WRITE_BYTES]
 
-    async def read(self, response: httpx.Response) -> None:
-        """Take the body; an event stream until the request has what it came for."""
-        self.status = response.status_code
-        self.headers = {name.lower(): value for name, value in response.headers.items()}
-        unpack = _unpacker(self.headers.get("content-encoding", ""))
-        has_all = _last_event(self.request, self.headers)
-        assert isinstance(response.stream, httpx.AsyncByteStream)
-        chunks = aiter(response.stream)
+    async def read(self, status: int, headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> None:
+        """Take the body; an event stream until the request has what it came for. `headers`: lower-case names."""
+        self.status, self.headers = status, headers
+        unpack = _unpacker(headers.get("content-encoding", ""))
+        has_all = _last_event(self.request, headers)
         async for chunk in chunks:
             taken, fits = self._take(chunk, unpack)
             if has_all(taken):
                 await self._let_end(chunks, unpack)
                 return
             if not fits:
-                raise _BadBody(f"the answer is larger than {self.request.max_bytes} bytes")
+                raise BadBody(f"the answer is larger than {self.request.max_bytes} bytes")
         if unpack is not None and not unpack.eof:
-            raise _BadBody("the packed body was cut")
+            raise BadBody("the packed body was cut")
 
     def _take(self, chunk: bytes, unpack: "zlib._Decompress | None") -> tuple[bytes, bool]:
         """Add what there is room for after decoding (a packed body may be 1,000 times its size); whether all fitted."""
@@ -304,56 +292,22 @@ class _Journey:
         """Most servers end the stream right after their answer: then the connection can be used again. What still
         comes is kept: a second question that was sent with the first is never sent again."""
         if self.request.effect is None:
-            with contextlib.suppress(TimeoutError, httpx.HTTPError, _BadBody):  # what we came for is here
+            with contextlib.suppress(Exception):  # what we came for is here
                 async with asyncio.timeout(STREAM_END_S):
                     async for chunk in chunks:
                         self._take(chunk, unpack)
 
 
-async def _dial(
-    pool: httpx.AsyncHTTPTransport, journey: _Journey, addresses: tuple[str, ...], headers: list[tuple[str, str]]
-) -> int:
-    """Ask the first address that takes the connection. Nothing has left before one did, so this repeats no request."""
-    *others, last = addresses
-    for address in others:
-        with contextlib.suppress(httpx.ConnectError, httpx.ConnectTimeout):
-            return await _once(pool, journey, address, headers, connect_s=CONNECT_S)
-    return await _once(pool, journey, last, headers, connect_s=None)
-
-
-async def _once(
-    pool: httpx.AsyncHTTPTransport,
-    journey: _Journey,
-    address: str,
-    headers: list[tuple[str, str]],
-    connect_s: float | None,
-) -> int:
-    """One request to one address; the answer's head and body end up in the journey. Returns the status."""
-    url = httpx.URL(journey.request.url)
-    fixed = [
-        ("Host", url.netloc.decode("ascii")),
+def wire_headers(request: Request, host: str, headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    """What leaves before the body, in this order: no client adds anything."""
+    return [
+        ("Host", host),
         ("Accept-Encoding", "identity"),
         ("User-Agent", "counterfoil"),
-        ("Content-Length", str(len(journey.request.body))),
-        ("Connection", "keep-alive" if journey.request.effect is None else "close"),
+        ("Content-Length", str(len(request.body))),
+        ("Connection", "keep-alive" if request.effect is None else "close"),
+        *headers,
     ]
-    request = httpx.Request(
-        journey.request.method,
-        url.copy_with(host=address),
-        headers=[*fixed, *headers],
-        content=journey.content(),
-        extensions={
-            "trace": journey.trace,
-            "sni_hostname": url.raw_host.decode("ascii"),
-            "timeout": {"connect": connect_s},
-        },
-    )
-    response = await pool.handle_async_request(request)
-    try:
-        await journey.read(response)
-    finally:
-        await response.aclose()
-    return response.status_code
 
 
 def _last_event(request: Request, headers: Mapping[str, str]) -> Callable[[bytes], bool]:
@@ -365,27 +319,20 @@ def _last_event(request: Request, headers: Mapping[str, str]) -> Callable[[bytes
     return lambda chunk: any(until(data) for data in parser.feed(chunk))
 
 
-def _pool(tls: ssl.SSLContext, keep_alive: int) -> httpx.AsyncHTTPTransport:
-    limits = httpx.Limits(
-        max_connections=MAX_CONNECTIONS, max_keepalive_connections=keep_alive, keepalive_expiry=IDLE_S
-    )
-    return httpx.AsyncHTTPTransport(verify=tls, trust_env=False, http1=True, http2=False, limits=limits, retries=0)
-
-
 def _unpacker(encoding: str) -> "zlib._Decompress | None":
     """For a server that packs although identity was asked for."""
     if encoding.strip().lower() in ("", "identity"):
         return None
     if encoding.strip().lower() in ("gzip", "x-gzip", "deflate"):
         return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
-    raise _BadBody("the server packed its answer although it was asked not to")
+    raise BadBody("the server packed its answer although it was asked not to")
 
 
 def _unpack(unpacker: "zlib._Decompress", chunk: bytes, max_bytes: int) -> bytes:
     try:
         return unpacker.decompress(chunk, max_bytes)
     except zlib.error:
-        raise _BadBody("the packed body can't be read") from None
+        raise BadBody("the packed body can't be read") from None
 
 
 async def _undisturbed(storing: Coroutine[object, object, None]) -> None:

@@ -21,7 +21,8 @@ from ..adapters.jsonrpc import NoResponse, read
 from ..adapters.outcomes import Negotiated, Negotiation, NoAccess, NotOffered
 from ..adapters.profile import Profile
 from ..adapters.strict_json import Json
-from ..adapters.wire import HttpxTransport, run
+from ..adapters.wire import Transport, run
+from ..adapters.wire_httpx import HttpxTransport
 from ..workers import schemas
 from ..workers.targets import Target
 from .live import Heard, ask_live
@@ -234,7 +235,7 @@ def _schema_fault(target: Target, name: str, descriptor: Json) -> tuple[str | No
 class _Record:
     """The requests to one server under one protocol, with their answers: none is asked twice."""
 
-    def __init__(self, transport: HttpxTransport, credential: str) -> None:
+    def __init__(self, transport: Transport, credential: str) -> None:
         self.base: UUID = uuid4()
         self.last: Answered | NoAnswer | None = None
         """None: nothing was asked."""

@@ -27,7 +27,8 @@ from ..adapters.answers import retry_after_s
 from ..adapters.contract import Answered, NoAnswer, Request, Sent
 from ..adapters.credentials import CredentialError, Credentials
 from ..adapters.guard import Guard
-from ..adapters.wire import HttpxTransport, Transport
+from ..adapters.wire import Transport
+from ..adapters.wire_httpx import HttpxTransport
 from ..ledger.database import Database
 from ..ledger.errors import CounterfoilError
 from ..ledger.pushes import Failing, Push, Pushes

@@ -20,12 +20,11 @@ from contextlib import suppress
 from functools import singledispatchmethod
 from typing import Any, TypeVar
 
-import httpx
-
 from ..adapters.contract import Answered, NoAnswer, Sent
 from ..adapters.credentials import Credentials
 from ..adapters.guard import Guard
-from ..adapters.wire import HttpxTransport, IntentRefused, Transport
+from ..adapters.wire import IntentRefused, Transport
+from ..adapters.wire_aiohttp import AiohttpTransport, default_tls
 from ..ledger import epochs
 from ..ledger.database import Database
 from ..ledger.errors import StaleEpoch
@@ -87,7 +86,7 @@ class Drive:
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._wake = asyncio.Event()
-        self._tls: ssl.SSLContext = httpx.create_ssl_context(trust_env=False)
+        self._tls: ssl.SSLContext = default_tls()
         self._credentials = Credentials(time.monotonic)
         self._thread = threading.Thread(target=self._main, name="counterfoil-loop", daemon=True)
 
@@ -224,7 +223,7 @@ class Drive:
         transport = self._transports.get(send.target)
         if transport is None:
             guard = Guard(allow_private=self._performer.catalog.target(send.target).allow_private)
-            transport = self._transports[send.target] = HttpxTransport(guard, self._credentials, self._tls)
+            transport = self._transports[send.target] = AiohttpTransport(guard, self._credentials, self._tls)
         try:
             return await transport.send(send.request, credential=send.credential, **hooks)
         except Exception as error:

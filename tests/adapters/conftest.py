@@ -107,3 +107,11 @@ def serve_raw() -> ServeRaw:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     return serve
+
+
+@pytest.fixture(params=["aiohttp", "httpx"])
+def transport(request: pytest.FixtureRequest) -> object:
+    """Opens transports of one kind: whatever is claimed of the wire holds of each."""
+    from . import kit
+
+    return kit.opens(kit.AiohttpTransport if request.param == "aiohttp" else kit.HttpxTransport)

@@ -5,9 +5,9 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from counterfoil.adapters.contract import (
     Effect,
@@ -15,20 +15,33 @@ from counterfoil.adapters.contract import (
 )
 from counterfoil.adapters.credentials import Credentials
 from counterfoil.adapters.guard import Guard
-from counterfoil.adapters.wire import HttpxTransport
+from counterfoil.adapters.wire import WireTransport
+from counterfoil.adapters.wire_aiohttp import AiohttpTransport
+from counterfoil.adapters.wire_httpx import HttpxTransport
 
 from .conftest import Connection
 
 
-@asynccontextmanager
-async def transport(
-    guard: Guard | None = None, environ: dict[str, str] | None = None, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[HttpxTransport]:
-    made = HttpxTransport(guard or Guard(), Credentials(time.monotonic, environ or {}), tls)
-    try:
-        yield made
-    finally:
-        await made.aclose()
+class OpenTransport(Protocol):
+    """What the fixture `transport` is."""
+
+    def __call__(
+        self, guard: Guard | None = None, environ: dict[str, str] | None = None, tls: ssl.SSLContext | None = None
+    ) -> AbstractAsyncContextManager[WireTransport]: ...
+
+
+def opens(kind: type[AiohttpTransport] | type[HttpxTransport]) -> OpenTransport:
+    @asynccontextmanager
+    async def transport(
+        guard: Guard | None = None, environ: dict[str, str] | None = None, tls: ssl.SSLContext | None = None
+    ) -> AsyncIterator[WireTransport]:
+        made = kind(guard or Guard(), Credentials(time.monotonic, environ or {}), tls)
+        try:
+            yield made
+        finally:
+            await made.aclose()
+
+    return transport
 
 
 def post(url: str, body: bytes = b"hello", **changes: Any) -> Request:

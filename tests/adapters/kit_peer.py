@@ -23,7 +23,8 @@ from counterfoil.adapters.contract import (
 from counterfoil.adapters.credentials import Credentials
 from counterfoil.adapters.guard import Guard
 from counterfoil.adapters.outcomes import Hint, Observation, TaskStarted
-from counterfoil.adapters.wire import HttpxTransport, run
+from counterfoil.adapters.wire import run
+from counterfoil.adapters.wire_aiohttp import AiohttpTransport
 
 from .kit import free_port
 
@@ -58,7 +59,7 @@ def running(script: Path) -> Iterator[Endpoint]:
 class Peer:
     """One worker that talks to a server: one transport, and an intent for each effect."""
 
-    def __init__(self, adapter: Adapter, endpoint: Endpoint, transport: HttpxTransport) -> None:
+    def __init__(self, adapter: Adapter, endpoint: Endpoint, transport: AiohttpTransport) -> None:
         self.adapter = adapter
         self.endpoint = endpoint
         self.intents = 0
@@ -111,7 +112,7 @@ def talk(adapter: Adapter, endpoint: Endpoint, conversation: Callable[[Peer], Aw
 
 @contextlib.asynccontextmanager
 async def worker(adapter: Adapter, endpoint: Endpoint) -> AsyncIterator[Peer]:
-    transport = HttpxTransport(Guard(), Credentials(time.monotonic))
+    transport = AiohttpTransport(Guard(), Credentials(time.monotonic))
     try:
         yield Peer(adapter, endpoint, transport)
     finally:

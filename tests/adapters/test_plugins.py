@@ -36,7 +36,7 @@ from counterfoil.console.probe import probe
 from counterfoil.workers.target_entries import TargetEntry
 from counterfoil.workers.targets import Target, TargetsError, load_targets
 
-from .kit import transport
+from .kit import OpenTransport
 
 T = TypeVar("T")
 
@@ -247,7 +247,7 @@ def test_a_check_submits_nothing_whatever_an_adapter_asks_for(install: Install) 
 
 
 @pytest.mark.parametrize("wrong", ["Raising", "Mute", "Eager"])
-def test_an_effect_that_can_not_be_built_leaves_no_byte(install: Install, wrong: str) -> None:
+def test_an_effect_that_can_not_be_built_leaves_no_byte(install: Install, wrong: str, transport: OpenTransport) -> None:
     """One that asks something first is none either: its intent covers one request."""
     install("acme", f"acme-1 = counterfoil_acme_plugin:{wrong}")
     broken = registry.adapter("acme-1")

@@ -26,11 +26,13 @@ from counterfoil.adapters.credentials import Credentials
 from counterfoil.adapters.guard import Guard
 
 from .conftest import Connection, ServeRaw
-from .kit import effect, ok, post, send_by, transport
+from .kit import OpenTransport, effect, ok, post, send_by
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
-def test_an_answer_over_the_cap_is_cut_while_it_streams(serve_raw: ServeRaw, framing: str) -> None:
+def test_an_answer_over_the_cap_is_cut_while_it_streams(
+    serve_raw: ServeRaw, framing: str, transport: OpenTransport
+) -> None:
     async def main() -> None:
         async def endless(connection: Connection) -> None:
             await connection.request()
@@ -49,7 +51,7 @@ def test_an_answer_over_the_cap_is_cut_while_it_streams(serve_raw: ServeRaw, fra
     asyncio.run(main())
 
 
-def test_a_packed_bomb_is_cut_at_the_cap(serve_raw: ServeRaw) -> None:
+def test_a_packed_bomb_is_cut_at_the_cap(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     bomb = gzip.compress(b"\0" * 50_000_000)
 
     async def main() -> None:
@@ -75,7 +77,7 @@ def test_a_packed_bomb_is_cut_at_the_cap(serve_raw: ServeRaw) -> None:
     ],
 )
 def test_a_packed_answer_is_unpacked_or_refused(
-    serve_raw: ServeRaw, encoding: str, body: bytes, expected: bytes | str
+    serve_raw: ServeRaw, encoding: str, body: bytes, expected: bytes | str, transport: OpenTransport
 ) -> None:
     async def main() -> None:
         async def script(connection: Connection) -> None:
@@ -93,7 +95,7 @@ def test_a_packed_answer_is_unpacked_or_refused(
     asyncio.run(main())
 
 
-def test_a_redirect_is_an_answer_and_is_not_followed(serve_raw: ServeRaw) -> None:
+def test_a_redirect_is_an_answer_and_is_not_followed(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     async def main() -> None:
         async def script(connection: Connection) -> None:
             await connection.request()
@@ -110,7 +112,7 @@ def test_a_redirect_is_an_answer_and_is_not_followed(serve_raw: ServeRaw) -> Non
     asyncio.run(main())
 
 
-def test_a_silent_server_is_left_at_the_deadline(serve_raw: ServeRaw) -> None:
+def test_a_silent_server_is_left_at_the_deadline(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     async def main() -> None:
         async def drip(connection: Connection) -> None:
             await connection.request()
@@ -129,7 +131,7 @@ def test_a_silent_server_is_left_at_the_deadline(serve_raw: ServeRaw) -> None:
     asyncio.run(main())
 
 
-def test_an_effect_may_answer_long_after_send_by(serve_raw: ServeRaw) -> None:
+def test_an_effect_may_answer_long_after_send_by(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     async def main() -> None:
         async def script(connection: Connection) -> None:
             await connection.request()
@@ -143,7 +145,7 @@ def test_an_effect_may_answer_long_after_send_by(serve_raw: ServeRaw) -> None:
     asyncio.run(main())
 
 
-def test_a_refused_address_or_credential_sends_nothing(serve_raw: ServeRaw) -> None:
+def test_a_refused_address_or_credential_sends_nothing(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     async def private(host: str, port: int) -> list[str]:
         return ["127.0.0.1", "10.0.0.1"]
 
@@ -166,7 +168,7 @@ def test_a_refused_address_or_credential_sends_nothing(serve_raw: ServeRaw) -> N
     asyncio.run(main())
 
 
-def test_the_judged_address_is_dialled_while_the_host_stays(serve_raw: ServeRaw) -> None:
+def test_the_judged_address_is_dialled_while_the_host_stays(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     async def names(host: str, port: int) -> list[str]:
         return ["127.0.0.2", "127.0.0.1"]  # nothing listens on the first: the next one takes the connection
 
@@ -197,7 +199,9 @@ def self_signed(tmp_path: Path, name: str) -> Path:
     return path
 
 
-def test_tls_is_verified_against_the_urls_host_and_not_the_dialled_address(serve_raw: ServeRaw, tmp_path: Path) -> None:
+def test_tls_is_verified_against_the_urls_host_and_not_the_dialled_address(
+    serve_raw: ServeRaw, tmp_path: Path, transport: OpenTransport
+) -> None:
     async def names(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
@@ -222,7 +226,9 @@ def test_tls_is_verified_against_the_urls_host_and_not_the_dialled_address(serve
     asyncio.run(main())
 
 
-def test_a_401_makes_the_credential_be_made_again(serve_raw: ServeRaw, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_401_makes_the_credential_be_made_again(
+    serve_raw: ServeRaw, monkeypatch: pytest.MonkeyPatch, transport: OpenTransport
+) -> None:
     refused: list[str] = []
     monkeypatch.setattr(Credentials, "refused", lambda self, reference: refused.append(reference))
 
@@ -242,7 +248,9 @@ def test_a_401_makes_the_credential_be_made_again(serve_raw: ServeRaw, monkeypat
     ("changes", "hook"),
     [({"effect": Effect.CANCEL}, None), ({}, send_by(1))],
 )
-def test_a_request_that_could_slip_past_its_intent_is_a_bug(changes: dict[str, Any], hook: Any) -> None:
+def test_a_request_that_could_slip_past_its_intent_is_a_bug(
+    changes: dict[str, Any], hook: Any, transport: OpenTransport
+) -> None:
     async def main() -> None:
         async with transport() as wire_:
             with pytest.raises(ValueError, match="intent"):

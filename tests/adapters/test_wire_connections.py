@@ -10,12 +10,14 @@ from counterfoil.adapters.contract import (
     NoAnswer,
     Sent,
 )
+from counterfoil.adapters.wire_aiohttp import AiohttpTransport
+from counterfoil.adapters.wire_httpx import HttpxTransport
 
 from .conftest import Connection, ServeRaw
-from .kit import effect, ok, post, send_by, transport
+from .kit import OpenTransport, effect, ok, post, send_by
 
 
-def test_reads_share_a_connection_and_effects_never_do(serve_raw: ServeRaw) -> None:
+def test_reads_share_a_connection_and_effects_never_do(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     async def main() -> None:
         async with serve_raw(ok) as server, transport() as wire_:
             for _ in range(3):
@@ -30,19 +32,25 @@ def test_reads_share_a_connection_and_effects_never_do(serve_raw: ServeRaw) -> N
     asyncio.run(main())
 
 
-def test_an_effect_refuses_an_idle_connection_even_if_the_pool_offers_one(serve_raw: ServeRaw) -> None:
+def test_an_effect_refuses_an_idle_connection_even_if_the_pool_offers_one(
+    serve_raw: ServeRaw, monkeypatch: pytest.MonkeyPatch, transport: OpenTransport
+) -> None:
     async def main() -> None:
         async with serve_raw(ok) as server, transport() as wire_:
+            assert isinstance(wire_, AiohttpTransport | HttpxTransport)
             await wire_.send(post(server.url))
-            wire_._fresh = wire_._reads
-            reply = await wire_.send(effect(server.url, b"effect"), before_first_byte=send_by(5))
+            with monkeypatch.context() as patched:
+                patched.setattr(wire_, "_fresh", wire_._reads)
+                reply = await wire_.send(effect(server.url, b"effect"), before_first_byte=send_by(5))
             assert reply == NoAnswer(Sent.NO, "the pool offered a connection that was idle")
             assert b"effect" not in server.received
 
     asyncio.run(main())
 
 
-def test_a_read_on_a_connection_that_died_idle_is_asked_once_more_on_a_fresh_one(serve_raw: ServeRaw) -> None:
+def test_a_read_on_a_connection_that_died_idle_is_asked_once_more_on_a_fresh_one(
+    serve_raw: ServeRaw, transport: OpenTransport
+) -> None:
     async def main() -> None:
         async def dies_at_the_second(connection: Connection) -> None:
             await connection.request()
@@ -59,7 +67,7 @@ def test_a_read_on_a_connection_that_died_idle_is_asked_once_more_on_a_fresh_one
     asyncio.run(main())
 
 
-def test_a_read_is_not_asked_a_third_time(serve_raw: ServeRaw) -> None:
+def test_a_read_is_not_asked_a_third_time(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     async def main() -> None:
         async def dies(connection: Connection) -> None:
             await connection.request()
@@ -83,7 +91,7 @@ def test_a_read_is_not_asked_a_third_time(serve_raw: ServeRaw) -> None:
     asyncio.run(main())
 
 
-def test_no_more_than_ten_requests_of_a_kind_are_out(serve_raw: ServeRaw) -> None:
+def test_no_more_than_ten_requests_of_a_kind_are_out(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     async def main() -> None:
         out = 0
         most = 0
@@ -110,7 +118,7 @@ def test_no_more_than_ten_requests_of_a_kind_are_out(serve_raw: ServeRaw) -> Non
 
 
 def test_the_slot_of_an_effect_stays_taken_until_its_evidence_is_stored(
-    serve_raw: ServeRaw, monkeypatch: pytest.MonkeyPatch
+    serve_raw: ServeRaw, monkeypatch: pytest.MonkeyPatch, transport: OpenTransport
 ) -> None:
     monkeypatch.setattr(wire, "START_S", 0.2)
 
@@ -139,7 +147,7 @@ def test_the_slot_of_an_effect_stays_taken_until_its_evidence_is_stored(
     asyncio.run(main())
 
 
-def test_cancelling_the_task_closes_the_connection(serve_raw: ServeRaw) -> None:
+def test_cancelling_the_task_closes_the_connection(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     async def main() -> None:
         asked = asyncio.Event()
 
@@ -159,7 +167,9 @@ def test_cancelling_the_task_closes_the_connection(serve_raw: ServeRaw) -> None:
     asyncio.run(main())
 
 
-def test_cancelling_the_task_does_not_lose_evidence_that_is_being_stored(serve_raw: ServeRaw) -> None:
+def test_cancelling_the_task_does_not_lose_evidence_that_is_being_stored(
+    serve_raw: ServeRaw, transport: OpenTransport
+) -> None:
     async def main() -> None:
         begun, go_on, kept = asyncio.Event(), asyncio.Event(), []
 

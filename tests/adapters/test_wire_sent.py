@@ -12,10 +12,10 @@ from counterfoil.adapters.contract import (
 )
 
 from .conftest import Connection, ServeRaw
-from .kit import effect, free_port, post, send_by, transport
+from .kit import OpenTransport, effect, free_port, post, send_by
 
 
-def test_a_refused_connection_left_nothing() -> None:
+def test_a_refused_connection_left_nothing(transport: OpenTransport) -> None:
     async def main() -> None:
         async with transport() as wire_:
             url = f"http://127.0.0.1:{free_port()}/"
@@ -26,7 +26,7 @@ def test_a_refused_connection_left_nothing() -> None:
     asyncio.run(main())
 
 
-def test_an_unfinished_handshake_left_nothing(serve_raw: ServeRaw) -> None:
+def test_an_unfinished_handshake_left_nothing(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     async def main() -> None:
         async def no_tls(connection: Connection) -> None:
             await connection.say(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -45,7 +45,9 @@ def test_an_unfinished_handshake_left_nothing(serve_raw: ServeRaw) -> None:
 @pytest.mark.parametrize(
     "said", [b"", b"HTTP/1.1 20", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", b"nonsense\r\n\r\n"]
 )
-def test_a_connection_lost_after_bytes_left_may_have_been_heard(serve_raw: ServeRaw, said: bytes) -> None:
+def test_a_connection_lost_after_bytes_left_may_have_been_heard(
+    serve_raw: ServeRaw, said: bytes, transport: OpenTransport
+) -> None:
     async def main() -> None:
         async def cut(connection: Connection) -> None:
             await connection.request()
@@ -60,7 +62,9 @@ def test_a_connection_lost_after_bytes_left_may_have_been_heard(serve_raw: Serve
     asyncio.run(main())
 
 
-def test_a_connection_closed_while_it_is_written_may_have_been_heard(serve_raw: ServeRaw) -> None:
+def test_a_connection_closed_while_it_is_written_may_have_been_heard(
+    serve_raw: ServeRaw, transport: OpenTransport
+) -> None:
     async def main() -> None:
         async def hang_up(connection: Connection) -> None:
             await connection.head()
@@ -74,7 +78,7 @@ def test_a_connection_closed_while_it_is_written_may_have_been_heard(serve_raw: 
     asyncio.run(main())
 
 
-def test_what_had_arrived_of_a_cut_answer_is_kept(serve_raw: ServeRaw) -> None:
+def test_what_had_arrived_of_a_cut_answer_is_kept(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     async def main() -> None:
         kept: list[Reply] = []
 
@@ -94,7 +98,7 @@ def test_what_had_arrived_of_a_cut_answer_is_kept(serve_raw: ServeRaw) -> None:
     asyncio.run(main())
 
 
-def test_status_and_retry_after_survive_a_cut_body(serve_raw: ServeRaw) -> None:
+def test_status_and_retry_after_survive_a_cut_body(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     async def main() -> None:
         async def cut(connection: Connection) -> None:
             await connection.request()

@@ -10,7 +10,7 @@ from counterfoil.adapters.contract import Answered, NoAnswer, Request, Sent
 from counterfoil.adapters.jsonrpc import response_to
 
 from .conftest import Connection, ServeRaw
-from .kit import effect, post, send_by, transport
+from .kit import OpenTransport, effect, post, send_by
 
 STREAM = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 NOTE = b'data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"token":"r-1"}}\n\n'
@@ -36,7 +36,9 @@ async def holds_open(connection: Connection) -> None:
         await connection.rest()
 
 
-def test_a_stream_that_is_held_open_after_the_response_is_left_at_once(serve_raw: ServeRaw) -> None:
+def test_a_stream_that_is_held_open_after_the_response_is_left_at_once(
+    serve_raw: ServeRaw, transport: OpenTransport
+) -> None:
     async def main() -> None:
         async with serve_raw(holds_open) as server, transport() as wire_:
             started_s = time.monotonic()
@@ -55,7 +57,9 @@ def test_a_stream_that_is_held_open_after_the_response_is_left_at_once(serve_raw
     asyncio.run(main())
 
 
-def test_a_stream_that_holds_no_response_of_ours_is_read_until_the_deadline(serve_raw: ServeRaw) -> None:
+def test_a_stream_that_holds_no_response_of_ours_is_read_until_the_deadline(
+    serve_raw: ServeRaw, transport: OpenTransport
+) -> None:
     async def main() -> None:
         async def foreign(connection: Connection) -> None:
             await connection.request()
@@ -69,7 +73,9 @@ def test_a_stream_that_holds_no_response_of_ours_is_read_until_the_deadline(serv
     asyncio.run(main())
 
 
-def test_a_stream_that_ends_with_its_response_leaves_the_connection_for_the_next_read(serve_raw: ServeRaw) -> None:
+def test_a_stream_that_ends_with_its_response_leaves_the_connection_for_the_next_read(
+    serve_raw: ServeRaw, transport: OpenTransport
+) -> None:
     async def main() -> None:
         async def ends(connection: Connection) -> None:
             while await connection.request():
@@ -86,7 +92,7 @@ def test_a_stream_that_ends_with_its_response_leaves_the_connection_for_the_next
     asyncio.run(main())
 
 
-def test_a_stream_that_is_cut_after_its_response_has_answered(serve_raw: ServeRaw) -> None:
+def test_a_stream_that_is_cut_after_its_response_has_answered(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     async def main() -> None:
         async def cuts(connection: Connection) -> None:
             await connection.request()
@@ -100,7 +106,7 @@ def test_a_stream_that_is_cut_after_its_response_has_answered(serve_raw: ServeRa
     asyncio.run(main())
 
 
-def test_a_second_question_right_behind_the_first_is_kept(serve_raw: ServeRaw) -> None:
+def test_a_second_question_right_behind_the_first_is_kept(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     """A server that was asked for its questions sends all of them at once, each in a piece of its own, and never again.
     Whoever closes the stream at the first loses the others."""
 
@@ -119,7 +125,7 @@ def test_a_second_question_right_behind_the_first_is_kept(serve_raw: ServeRaw) -
     asyncio.run(main())
 
 
-def test_a_packed_stream_is_left_as_well(serve_raw: ServeRaw) -> None:
+def test_a_packed_stream_is_left_as_well(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     packed = gzip.compress(NOTE + ANSWER)
 
     async def main() -> None:
@@ -138,7 +144,9 @@ def test_a_packed_stream_is_left_as_well(serve_raw: ServeRaw) -> None:
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain"])
-def test_a_body_that_is_no_stream_is_read_to_its_end(serve_raw: ServeRaw, content_type: str) -> None:
+def test_a_body_that_is_no_stream_is_read_to_its_end(
+    serve_raw: ServeRaw, content_type: str, transport: OpenTransport
+) -> None:
     async def main() -> None:
         async def script(connection: Connection) -> None:
             await connection.request()
@@ -152,7 +160,7 @@ def test_a_body_that_is_no_stream_is_read_to_its_end(serve_raw: ServeRaw, conten
     asyncio.run(main())
 
 
-def test_an_endless_stream_is_cut_at_the_cap(serve_raw: ServeRaw) -> None:
+def test_an_endless_stream_is_cut_at_the_cap(serve_raw: ServeRaw, transport: OpenTransport) -> None:
     async def main() -> None:
         async def endless(connection: Connection) -> None:
             await connection.request()

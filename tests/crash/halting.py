@@ -141,9 +141,9 @@ class Halting(Drive):
         elif self._point == "unaccepted":
             performer.transitions = Unaccepting(*ledger, **reads)
         elif self._point == "part":
-            whole = wire._Journey.content
+            whole = wire.Journey.content
             patch.object(
-                wire._Journey,
+                wire.Journey,
                 "content",
                 lambda one: whole(one) if one.request.effect is None else self._first_part(one),
             ).start()

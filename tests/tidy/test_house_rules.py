@@ -20,7 +20,10 @@ ALLOWED = {
         {"pydantic", "sqlalchemy", "psycopg", "rfc8785"},
         {"migrations": {"alembic", "counterfoil"}, "migrate.py": {"alembic"}},
     ),
-    "adapters": ({"pydantic", "mcp_types"}, {"wire.py": {"httpx", "httpcore", "anyio", "sniffio"}}),
+    "adapters": (
+        {"pydantic", "mcp_types"},
+        {"wire_aiohttp.py": {"aiohttp", "certifi"}, "wire_httpx.py": {"httpx"}},
+    ),
 }
 
 
