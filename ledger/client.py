@@ -5,10 +5,10 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 import psycopg
@@ -17,7 +17,6 @@ from psycopg.rows import tuple_row
 from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.orm import Session
 
 from . import reads
 from .database import Database, sqlstate, statement
@@ -43,6 +42,9 @@ from .states import Lane
 from .tables import ledger_identity, target_state
 from .transition import Transitions
 from .work import Item
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session  # a third of a producer's start otherwise
 
 Transaction: TypeAlias = "Session | Connection | psycopg.Connection[Any]"
 """A producer's own transaction: SQLAlchemy's Session or Connection, or a psycopg connection."""
@@ -96,11 +98,11 @@ class Client:
         Raises InputRefused (with its code), CallNodeConflict, CreateStopped, NotSelected, LedgerUnavailable. On any
         error nothing is half-written; NotSelected is a recorded answer.
         """
-        with self._database.begin() as connection:
-            (operation_id,) = self.submit_in(connection, [Call(target, tool, arguments, call_node_id)])
+        with self._database.autocommit() as connection:
+            # One statement is its own transaction: handed in and committed in one round trip.
+            (operation_id,) = self._open(connection, [Call(target, tool, arguments, call_node_id)])
             if operation_id is not None:
                 return reads.get_operation_by_id(connection, operation_id)
-        # Said after the commit: an answer that could still be rolled back is none.
         raise NotSelected(
             f"call node {call_node_id!r} is not selected for this fleet.",
             next_step="Run it on the path that ran it before; this answer stays the same for this call node.",
@@ -115,19 +117,24 @@ class Client:
         that two producers can't deadlock. Raises as `submit`; a serialization failure (40001, only in REPEATABLE READ
         or above) is E_SERIALIZATION: run your transaction again.
         """
+        wanted = list(calls)
+        with _savepoint(transaction) if wanted else nullcontext():
+            return self._open(transaction, wanted)
+
+    def _open(self, transaction: Transaction, calls: Sequence[Call]) -> list[UUID | None]:
+        """The statement. A refusal raises; it is the caller's to undo what else the statement did."""
         wanted = sorted(enumerate(calls), key=lambda numbered: numbered[1].call_node_id)
         if not wanted:
             return []
         if self._ledger_id is None:
             self._ledger_id = _all(transaction, select(ledger_identity.c.ledger_id))[0][0]
         asked = [self._door_arguments(call) for _, call in wanted]
-        with _savepoint(transaction):
-            arrays = {f"{name}s": [arguments[name] for arguments in asked] for name in asked[0]}
-            shared = {"fleet": self.fleet, "namespace": self.namespace, "principal": self.principal}
-            opened = _all(transaction, statement("open_operations"), arrays | shared)
-            refused = next(((verdict, place) for place, verdict, _ in opened if verdict not in _FINE), None)
-            if refused is not None:
-                raise self._refused(transaction, refused[0], wanted[refused[1] - 1][1])
+        arrays = {f"{name}s": [arguments[name] for arguments in asked] for name in asked[0]}
+        shared = {"fleet": self.fleet, "namespace": self.namespace, "principal": self.principal}
+        opened = _all(transaction, statement("open_operations"), arrays | shared)
+        refused = next(((verdict, place) for place, verdict, _ in opened if verdict not in _FINE), None)
+        if refused is not None:
+            raise self._refused(transaction, refused[0], wanted[refused[1] - 1][1])
         ids = {wanted[place - 1][0]: operation_id for place, _, operation_id in opened}
         return [ids[index] for index in range(len(wanted))]
 

@@ -77,6 +77,8 @@ class Database:
             pool_size=pool_size,
             max_overflow=4,
             pool_timeout=10,
+            # The connection that was used last has its statements prepared and planned.
+            pool_use_lifo=True,
             connect_args={"connect_timeout": 5},
         )
         self._auto = self._engine.execution_options(isolation_level="AUTOCOMMIT")

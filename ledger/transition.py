@@ -89,7 +89,7 @@ class Transitions:
             works = [Work(row, grouped[row.id]) for row in rows]
             leases = _leases(connection, grouped)
             self._decide(connection, works, read_evidence(connection, grouped), leases)
-            held = write(connection, works, fleet=self._fleet, epoch=epoch, actor=self._actor)
+            held = write(connection, works, set(leases), fleet=self._fleet, epoch=epoch, actor=self._actor)
         applied = [Applied(work.row.id, work.row, tuple(work.answers), held.get(work.row.id, ())) for work in works]
         gone = [Applied(missing, None) for missing in grouped.keys() - {row.id for row in rows}]
         settled = [(work.row, work.settled_by) for work in works if work.row.operation.settle_as is not None]

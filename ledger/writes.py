@@ -1,6 +1,6 @@
 """The set-based writes of a transition: one statement a table, by key, on rows that the transaction has locked."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -51,10 +51,15 @@ _COLUMNS = (
 )
 
 
+WakeKey = tuple[UUID, str]
+"""(operation, lane)"""
+
+
 def write(
-    connection: Connection, works: Sequence[Work], *, fleet: str, epoch: int, actor: str
+    connection: Connection, works: Sequence[Work], rows: Collection[WakeKey], *, fleet: str, epoch: int, actor: str
 ) -> dict[UUID, tuple[Held, ...]]:
-    """Write everything that was decided; returns the wake rows that each operation's bearer now holds.
+    """Write everything that was decided; returns the wake rows that each operation's bearer now holds. `rows`: the wake
+    rows that there are, all of them locked.
 
     Lock order: operation (held), wake, round, intent, result, case, journal.
     """
@@ -62,7 +67,7 @@ def write(
     touched = [work for work in works if lines[work.row.id] or work.decisions or work.before.execution_epoch < epoch]
     if touched:
         connection.execute(statement("write_operations"), _operation_arrays(touched, lines) | {"epoch": epoch})
-    held = _write_wakes(connection, works, fleet=fleet, epoch=epoch)
+    held = _write_wakes(connection, works, rows, fleet=fleet, epoch=epoch)
     _write_children(connection, works, fleet=fleet, epoch=epoch)
     numbered = [
         (work.row.id, work.before.journal_seq + 1 + index, *line)
@@ -124,13 +129,16 @@ def _operation_arrays(works: Sequence[Work], lines: dict[UUID, list[Line]]) -> d
 
 
 def _write_wakes(
-    connection: Connection, works: Sequence[Work], *, fleet: str, epoch: int
+    connection: Connection, works: Sequence[Work], there: Collection[WakeKey], *, fleet: str, epoch: int
 ) -> dict[UUID, tuple[Held, ...]]:
+    """Drop, move and add, as far as there is anything: the operations are locked, so nobody else adds or drops."""
     wanted = [(work, lane, delay_s, _bearer(work, lane)) for work in works for lane, delay_s in work.needed().items()]
     ids = [work.row.id for work, *_ in wanted]
     lanes = [str(lane) for _, lane, *_ in wanted]
-    operations = [work.row.id for work in works]
-    connection.execute(statement("drop_wakes"), {"operations": operations, "ids": ids, "lanes": lanes})
+    keys = list(zip(ids, lanes, strict=True))
+    if set(there) - set(keys):
+        operations = [work.row.id for work in works]
+        connection.execute(statement("drop_wakes"), {"operations": operations, "ids": ids, "lanes": lanes})
     if not wanted:
         return {}
     delays_s = [_stretched(lane, delay_s, item) for _, lane, delay_s, item in wanted]
@@ -143,22 +151,23 @@ def _write_wakes(
         "tokens": tokens,
         "leases_s": holds_s,
     }
-    moved = connection.execute(
-        statement("move_wakes"),
-        shared
-        | {
-            "replaces": [lane in work.replaced for work, lane, *_ in wanted],
-            "kicks": [0 if item is None or item.lane is not lane else item.kick for _, lane, _, item in wanted],
-        },
-    ).all()
-    rows = list(moved)
-    if len(moved) < len(wanted):
-        there = {(row[0], row[1]) for row in moved}
-        missing = [index for index, key in enumerate(zip(ids, lanes, strict=True)) if key not in there]
-        fresh = {name: [values[index] for index in missing] for name, values in shared.items()}
-        fresh["targets"] = [wanted[index][0].row.target for index in missing]
-        rows += connection.execute(statement("add_wakes"), fresh | {"fleet": fleet, "epoch": epoch}).all()
-    return _held(rows, dict(zip(zip(ids, lanes, strict=True), zip(tokens, delays_s, strict=True), strict=True)))
+    rows: list[Any] = []
+    moved = [index for index, key in enumerate(keys) if key in there]
+    if moved:
+        shared["replaces"] = [lane in work.replaced for work, lane, *_ in wanted]
+        shared["kicks"] = [0 if item is None or item.lane is not lane else item.kick for _, lane, _, item in wanted]
+        rows += connection.execute(statement("move_wakes"), _only(moved, shared)).all()
+    missing = [index for index, key in enumerate(keys) if key not in there]
+    if missing:
+        shared["targets"] = [work.row.target for work, *_ in wanted]
+        rows += connection.execute(
+            statement("add_wakes"), _only(missing, shared) | {"fleet": fleet, "epoch": epoch}
+        ).all()
+    return _held(rows, dict(zip(keys, zip(tokens, delays_s, strict=True), strict=True)))
+
+
+def _only(indices: Sequence[int], columns: dict[str, list[Any]]) -> dict[str, Any]:
+    return {name: [values[index] for index in indices] for name, values in columns.items()}
 
 
 def _bearer(work: Work, lane: Lane) -> Item | None:
@@ -220,7 +229,13 @@ def _write_children(connection: Connection, works: Sequence[Work], *, fleet: str
     if results:
         connection.execute(statement("store_results"), arrays(("ids", "bodies", "pointers", "digests"), results))
     _keep_results(connection, decided, fleet=fleet, epoch=epoch)
-    closed = [(id_, str(kind), *_by(decision)) for id_, decision in decided for kind in decision.closes]
+    open_kinds = {work.row.id: {case.kind for case in work.before.operation.cases} for work in works}
+    closed = [
+        (id_, str(kind), *_by(decision))
+        for id_, decision in decided
+        for kind in decision.closes
+        if kind in open_kinds[id_]
+    ]
     if closed:
         names = ("ids", "kinds", "by", "verdicts", "reasons", "seconds")
         connection.execute(statement("close_cases"), arrays(names, closed))

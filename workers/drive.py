@@ -41,6 +41,10 @@ from .vault import Vault
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+GATHER_S = 0.025
+"""What arrives within this of the first arrival shares a step: ten connections of one claim make one intent. Nothing is
+gathered where others wait for their places."""
+
 STOP_GRACE_S = 90.0
 """How long a stop waits for submits that are out; their own `answer_by` bounds them."""
 
@@ -71,6 +75,7 @@ class Drive:
             self._database.dispose()
             raise StaleEpoch(f"this worker was started in epoch {epoch}, the ledger is in {self.epoch}.")
         self._pace = pace or Pace()
+        self._lanes = frozenset(lanes)
         self._performer = Performer(self._database, targets, bucket, fleet=fleet, epoch=self.epoch, vault=vault)
         self._ended = ended
         self._engine = Engine(self._performer.catalog, self._pace, lanes, rng=random.random, new_token=uuid.uuid4)
@@ -86,6 +91,7 @@ class Drive:
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._wake = asyncio.Event()
+        self._roused = False
         self._tls: ssl.SSLContext = default_tls()
         self._credentials = Credentials(time.monotonic)
         self._thread = threading.Thread(target=self._main, name="counterfoil-loop", daemon=True)
@@ -96,6 +102,10 @@ class Drive:
         """Announce the targets and begin. Raises LedgerUnavailable, SchemaOutdated, RecoverFirst."""
         self._performer.announce()
         self._thread.start()
+
+    def serves(self, lane: Lane) -> bool:
+        """Whether this process works on that lane."""
+        return lane in self._lanes
 
     def kick(self, lane: Lane, target: str) -> None:
         """Wake the loop for a lane and target, from any thread."""
@@ -117,8 +127,10 @@ class Drive:
 
     def _rouse(self) -> None:
         """Let the loop take a step, from any thread. After its end there is nobody to rouse."""
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._wake.set)
+        if not self._roused:
+            self._roused = True
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._wake.set)
 
     def stop(self, grace_s: float = STOP_GRACE_S) -> bool:
         """Take nothing new, bring home what is out, end. True when all came home within `grace_s`."""
@@ -149,17 +161,23 @@ class Drive:
     async def _run(self) -> str:
         while True:
             self._wake.clear()
+            self._roused = False
             arrivals = [self._arrivals.popleft() for _ in range(len(self._arrivals))]
             answer = self._engine.step(time.monotonic(), arrivals)
             for wire in answer.wire:
                 self._put(wire)
             for write in answer.writes:
                 self._perform(write)
+            if any(isinstance(write, act.Intend | act.Keep) for write in answer.writes):
+                # After the last of them: whoever was sent for the first came back with it alone.
+                self._run_in(self._urgent, self._write_urgent, None)
             if (self._engine.draining or self._engine.stale) and self._engine.idle:
                 break
             timer = self._loop.call_later(min(answer.wait_s, 1.0), self._wake.set)
             await self._wake.wait()
             timer.cancel()
+            if self._arrivals and not self._engine.pressed:
+                await asyncio.sleep(GATHER_S)
         return "stale" if self._engine.stale else "drained"
 
     async def _close(self) -> None:
@@ -260,10 +278,8 @@ class Drive:
         now_s = time.monotonic()
         if isinstance(write, act.Intend):
             self._intending.append((write, now_s))
-            self._run_in(self._urgent, self._write_urgent, None)
         elif isinstance(write, act.Keep):
             self._keeping.append(write)
-            self._run_in(self._urgent, self._write_urgent, None)
         elif isinstance(write, act.Take):
             self._run_in(self._taking, lambda: [self._performer.perform(write, now_s)], write)
         else:

@@ -51,6 +51,11 @@ class Effects:
         job.phase = Phase.QUEUED
         self._queued.setdefault((job.row.target, job.lane), deque()).append(job)
 
+    @property
+    def waiting(self) -> bool:
+        """Somebody waits for a place."""
+        return any(self._queued.values())
+
     def next_jobs(self) -> Iterator[Job]:
         """Jobs that have a place now. The caller starts each, gives it up or holds it back before it asks for the
         next."""

@@ -31,6 +31,7 @@ from .holdings import Holdings
 from .jobs import UNSTARTED, Job, Pace
 from .outcomes import RETRY_S, Outcomes
 from .requests import Requests
+from .tokens import HOLD_S
 
 SERVED = QUEUES
 """Lanes that this release works on: all of them."""
@@ -41,6 +42,9 @@ WIRELESS = frozenset({Lane.FETCH, Lane.TIMER})
 ROOM = 20
 """Effects of one target that are held without being out: two rounds of places. What would wait longer is better sent by
 another process."""
+
+LOOK_EVERY_S = 1.0
+"""How often leases are renewed and resident rows looked at: a statement of each process, whatever it holds."""
 
 SWEEP_EVERY_S = 2.5
 SWEEP_LIMIT = 200
@@ -76,6 +80,7 @@ class Engine:
         self._last_kick_s = -math.inf
         self._planning = False
         self._tick_at_s = 0.0
+        self._look_at_s = 0.0
         self._sweep_at_s = 0.0
         self._from_outside: Mapping[type, Callable[[Any], None]] = {
             act.Kick: self._kick,
@@ -119,7 +124,8 @@ class Engine:
         for job in self._jobs.pop_due(self._now_s):
             self._exchanges.start(job, self._now_s)
         self._exchanges.start_effects(self._now_s)
-        self._requests.ask_tokens(self._now_s)
+        unasked = self._requests.ask_tokens(self._now_s, self._expected)
+        self._readings.not_asked(unasked, self._now_s)
         self._tick()
         for key in (*self._jobs.release_kicked(), *self._claims.wanted()):
             self._claim(*key)
@@ -127,6 +133,10 @@ class Engine:
         if batch is not None:
             self._write(batch)
         return act.Actions(tuple(self._wire), tuple(self._writes), self._wait_s())
+
+    def _expected(self, target: str, lane: Lane) -> int:
+        """Only of polls is known when they come."""
+        return self._jobs.soon(target, lane, self._now_s + HOLD_S) if lane is Lane.POLL else 0
 
     @property
     def draining(self) -> bool:
@@ -137,6 +147,11 @@ class Engine:
     def stale(self) -> bool:
         """The epoch is over: nothing more is sent or written, but for what servers still say."""
         return self._jobs.stale
+
+    @property
+    def pressed(self) -> bool:
+        """More is to be sent than has a place: the sooner an answer is taken in, the sooner the next one leaves."""
+        return self._exchanges.pressed
 
     @property
     def idle(self) -> bool:
@@ -209,25 +224,30 @@ class Engine:
     # -- time --------------------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
-        """Once a tick: renew leases, look again at resident rows, plan when nobody else does, sweep evidence."""
+        """Renew leases, look again at resident rows, plan when nobody else does, sweep evidence."""
         if self._now_s < self._tick_at_s:
             return
         self._tick_at_s = self._now_s + self._pace.tick_s
         if self.stale:
             return
-        renewals, rereads = self._jobs.leases(self._now_s)
-        if renewals:
-            self._write(act.Renew(tuple(renewals)))
+        if self._now_s >= self._look_at_s:
+            self._look_at_s = self._now_s + max(LOOK_EVERY_S, self._pace.tick_s)
+            self._look()
         if self.draining:
             return
-        if rereads:
-            self._write(act.Reread(tuple(rereads)))
         if self._now_s - self._last_kick_s > self._pace.self_tick_s and not self._planning:
             self._planning = True
             self._write(act.Plan(self._lanes, self._pace.claim_ahead_s, 2 * self._pace.claim_batch))
         if self._now_s >= self._sweep_at_s:
             self._sweep_at_s = self._now_s + SWEEP_EVERY_S * (0.8 + 0.4 * self._rng())
             self._write(act.Sweep(SWEEP_LIMIT))
+
+    def _look(self) -> None:
+        renewals, rereads = self._jobs.leases(self._now_s)
+        if renewals:
+            self._write(act.Renew(tuple(renewals)))
+        if rereads and not self.draining:
+            self._write(act.Reread(tuple(rereads)))
 
     def _renewed(self, batch: act.RenewedBatch) -> None:
         unsure = self._jobs.renewed(batch, self._now_s)

@@ -137,6 +137,11 @@ class Exchanges:
     def _unsure(self, job: Job, now_s: float, why: str, *, final: bool = False) -> None:
         self._jobs.bring(job, now_s, events.LookupUnsure("E_SUBMISSION_UNKNOWN", why, final=final))
 
+    @property
+    def pressed(self) -> bool:
+        """Effects wait for those that are out."""
+        return self._effects.waiting
+
     # -- effects -----------------------------------------------------------------------------------------------------
 
     def start_effects(self, now_s: float) -> None:

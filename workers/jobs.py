@@ -173,7 +173,7 @@ class Pace:
     slot_s: float = 0.05
     poll_lease_s: float = 8.0
     fetch_lease_s: float = 30.0
-    in_flight: int = 400
+    in_flight: int = 2000
     claim_batch: int = 100
     claim_ahead_s: float = 1.0
 

@@ -19,16 +19,19 @@ class Outcomes:
         self._pace = pace
         self._items: list[Item] = []
         self._flush_at_s = math.inf
+        self._flushed_at_s = -math.inf
         self._writing = False
 
     def __len__(self) -> int:
         return len(self._items)
 
     def add(self, items: Iterable[Item], now_s: float, *, urgent: bool = False) -> None:
-        """`urgent`: something was said or is known that can't be had again, so it goes as soon as it can."""
+        """`urgent`: something was said or is known that can't be had again, so it goes as soon as it can: at once while
+        little happens, with the next flush while much does (what a server said is evidence already)."""
         self._items += items
         if self._items:
-            self._flush_at_s = min(self._flush_at_s, now_s if urgent else now_s + self._pace.flush_s)
+            due_s = max(now_s, self._flushed_at_s + self._pace.flush_s) if urgent else now_s + self._pace.flush_s
+            self._flush_at_s = min(self._flush_at_s, due_s)
 
     def batch(self, now_s: float) -> Apply | None:
         """The next batch, once its moment has come and the one before is written."""
@@ -36,6 +39,7 @@ class Outcomes:
             return None
         batch, self._items = self._items[:BATCH], self._items[BATCH:]
         self._flush_at_s = now_s if self._items else math.inf
+        self._flushed_at_s = now_s
         self._writing = True
         return Apply(tuple(batch))
 

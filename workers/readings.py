@@ -225,6 +225,7 @@ class Readings:
     def close(self, target: str, outcome: object) -> None:
         """A server that asks everyone to wait is left alone by everyone, whatever was asked (SPEC section 3)."""
         if isinstance(outcome, Busy) and outcome.closes_target and not self._jobs.stale:
+            self._requests.drop_tokens(target)
             self._write(act.CloseTarget(target, outcome.retry_after_s or 0.0))
 
     def _observed(self, job: Job, outcome: Any, now_s: float) -> None:

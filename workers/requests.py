@@ -14,7 +14,7 @@ from ..ledger.states import Lane
 from . import actions as act
 from .catalog import Catalog
 from .jobs import Farewell, Job, Negotiation, Pace, Reading, Sending
-from .tokens import Tokens
+from .tokens import Expected, Tokens
 
 TOKEN_PATIENCE_S = 1.0
 """How long a fresh connection may wait for its token; servers give up on silent ones after 5 s and more."""
@@ -101,9 +101,16 @@ class Requests:
         """For how long the bucket has no token for this lane, as it said last."""
         return self._tokens.closed_s(target, lane, now_s)
 
-    def ask_tokens(self, now_s: float) -> None:
-        for target, lane, count in self._tokens.wanted(now_s):
+    def ask_tokens(self, now_s: float, expected: Expected) -> list[Unasked]:
+        """Let go what a token is in hand for, and ask for the others'. Returns readings that won't leave."""
+        unasked = self._let_go(self._tokens.in_hand(now_s), now_s)
+        for target, lane, count in self._tokens.wanted(now_s, expected):
             self._write(act.Take(target, lane, count))
+        return unasked
+
+    def drop_tokens(self, target: str) -> None:
+        """The target asked for quiet: what was taken ahead for it is void."""
+        self._tokens.drop(target)
 
     def next_s(self, now_s: float) -> float:
         """When to ask for tokens again."""
@@ -111,14 +118,19 @@ class Requests:
 
     def granted(self, tokens: act.Tokens, now_s: float) -> list[Unasked]:
         """Let go what has its token; an effect's next step is its intent. Returns readings that won't leave."""
-        take, unasked = tokens.take, list[Unasked]()
-        for send_id in self._tokens.grant(take.target, take.lane, tokens.granted, tokens.wait_s, now_s):
+        take = tokens.take
+        ready = self._tokens.grant(take.target, take.lane, tokens.granted, tokens.wait_s, now_s)
+        return self._let_go(ready, now_s) + self._hang_up(take.target, take.lane, tokens.wait_s, now_s)
+
+    def _let_go(self, send_ids: list[int], now_s: float) -> list[Unasked]:
+        unasked = []
+        for send_id in send_ids:
             if send_id in self._sendings:
                 self._sendings[send_id].asked_intent = True
                 self._write(act.Intend(send_id, self._sendings[send_id].intent))
             elif not self._send(send_id, now_s):
                 unasked.append(Unasked(self._readings.pop(send_id).owner, 0.0))
-        return unasked + self._hang_up(take.target, take.lane, tokens.wait_s, now_s)
+        return unasked
 
     def no_tokens(self, take: act.Take, now_s: float) -> list[Unasked]:
         """The bucket could not be asked."""

@@ -27,7 +27,8 @@ WAKE_EXPIRES_S = 5.0
 """A wake-up older than this is of no use: the next tick has sent another."""
 
 WAKES_A_PLAN = 2
-"""Per lane and target: with more than a batch due two processes may share it."""
+"""Per lane and target: with more than a batch due two processes may share it. Who plans is one of them, without a
+message: ticks go around among the processes, and so does the work."""
 
 
 @task("counterfoil.plan")
@@ -42,7 +43,11 @@ def plan() -> None:
         log.warning("planning failed: %s", error)
         return
     for work in due:
-        for _ in range(min(1 + work.count // loop.batch, WAKES_A_PLAN)):
+        others = min(1 + work.count // loop.batch, WAKES_A_PLAN)
+        if loop.serves(work.lane):
+            loop.kick(work.lane, work.target)
+            others -= 1
+        for _ in range(others):
             celery_app.send_task("counterfoil.drive", (str(work.lane), work.target), expires=WAKE_EXPIRES_S)
 
 

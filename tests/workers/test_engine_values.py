@@ -13,7 +13,7 @@ from counterfoil.workers.drive import Drive
 from counterfoil.workers.jobs import Pace
 from counterfoil.workers.outcomes import BATCH, RETRY_S, Outcomes
 from counterfoil.workers.performer import Performer
-from counterfoil.workers.tokens import Tokens
+from counterfoil.workers.tokens import HOLD_S, Tokens
 
 from .kit_world import World
 
@@ -61,25 +61,72 @@ def test_time_that_goes_back_is_taken_for_standing_still() -> None:
     assert world.step().wait_s <= world.pace.tick_s
 
 
+def none(_target: str, _lane: Lane) -> int:
+    return 0
+
+
+def five(_target: str, _lane: Lane) -> int:
+    return 5
+
+
+def test_tokens_for_what_comes_soon_are_taken_along_and_used_without_asking() -> None:
+    tokens = Tokens()
+    tokens.wait("a", Lane.POLL, 1)
+    assert tokens.wanted(0.0, five) == [("a", Lane.POLL, 6)]
+    assert tokens.grant("a", Lane.POLL, 6, 0.0, 0.0) == [1]
+    for send_id in range(2, 8):
+        tokens.wait("a", Lane.POLL, send_id)
+    assert tokens.in_hand(0.1) == [2, 3, 4, 5, 6]
+    assert tokens.wanted(0.1, none) == [("a", Lane.POLL, 1)]
+
+
+def test_a_token_in_hand_is_void_after_its_time_or_when_the_target_asks_for_quiet() -> None:
+    def with_five() -> Tokens:
+        tokens = Tokens()
+        tokens.wait("a", Lane.POLL, 1)
+        tokens.wanted(0.0, five)
+        tokens.grant("a", Lane.POLL, 6, 0.0, 0.0)
+        return tokens
+
+    late, quiet, stopped = with_five(), with_five(), with_five()
+    quiet.drop("a")
+    stopped.clear()
+    for tokens, now_s in ((late, HOLD_S + 0.001), (quiet, 0.1), (stopped, 0.1)):
+        tokens.wait("a", Lane.POLL, 2)
+        assert tokens.in_hand(now_s) == []
+
+
+def test_a_bucket_that_refused_is_asked_for_no_more_than_is_needed() -> None:
+    """It keeps a place for all that it was asked for."""
+    tokens = Tokens()
+    tokens.wait("a", Lane.POLL, 1)
+    tokens.wanted(0.0, five)
+    tokens.grant("a", Lane.POLL, 0, 0.5, 0.0)
+    assert tokens.wanted(0.5, five) == [("a", Lane.POLL, 1)]
+    tokens.grant("a", Lane.POLL, 1, 0.0, 0.5)
+    tokens.wait("a", Lane.POLL, 2)
+    assert tokens.wanted(0.6, five) == [("a", Lane.POLL, 6)]
+
+
 def test_tokens_are_asked_once_at_a_time_and_granted_in_order() -> None:
     tokens = Tokens()
     for send_id in (1, 2, 3):
         tokens.wait("a", Lane.POLL, send_id)
-    assert tokens.wanted(0.0) == [("a", Lane.POLL, 3)]
-    assert tokens.wanted(0.0) == []
+    assert tokens.wanted(0.0, none) == [("a", Lane.POLL, 3)]
+    assert tokens.wanted(0.0, none) == []
     assert tokens.grant("a", Lane.POLL, 2, 0.5, 0.0) == [1, 2]
-    assert (tokens.wanted(0.4), tokens.next_s(0.4), tokens.closed_s("a", Lane.POLL, 0.4)) == (
+    assert (tokens.wanted(0.4, none), tokens.next_s(0.4), tokens.closed_s("a", Lane.POLL, 0.4)) == (
         [],
         0.5,
         pytest.approx(0.1),
     )
-    assert tokens.wanted(0.5) == [("a", Lane.POLL, 1)]
+    assert tokens.wanted(0.5, none) == [("a", Lane.POLL, 1)]
 
 
 def test_more_tokens_than_asked_for_are_no_trouble() -> None:
     tokens = Tokens()
     tokens.wait("a", Lane.POLL, 1)
-    tokens.wanted(0.0)
+    tokens.wanted(0.0, none)
     tokens.forget("a", Lane.POLL, 1)
     assert tokens.grant("a", Lane.POLL, 1, 0.0, 0.0) == []
 
@@ -94,6 +141,17 @@ def test_outcomes_wait_for_the_flush_but_not_for_urgent_ones() -> None:
     assert (outcomes.batch(10.1), outcomes.next_s()) == (None, 10.2)
     outcomes.add([item(2)], 10.1, urgent=True)
     assert outcomes.batch(10.1) == act.Apply((item(1), item(2)))
+
+
+def test_while_much_happens_urgent_outcomes_share_the_next_flush() -> None:
+    outcomes = Outcomes(Pace(flush_s=0.2))
+    outcomes.add([item(1)], 10.0, urgent=True)
+    assert outcomes.batch(10.0) == act.Apply((item(1),))
+    outcomes.written()
+    outcomes.add([item(2)], 10.05, urgent=True)
+    outcomes.add([item(3)], 10.1, urgent=True)
+    assert (outcomes.batch(10.1), outcomes.next_s()) == (None, 10.2)
+    assert outcomes.batch(10.2) == act.Apply((item(2), item(3)))
 
 
 def test_a_later_outcome_does_not_put_the_flush_off() -> None:
