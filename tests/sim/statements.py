@@ -60,7 +60,12 @@ class Connection(psycopg.Connection[Any]):
         strand: Strand | None = getattr(_here, "strand", None)
         if strand is None or not self.settled:
             return super().wait(gen, *arguments, **more)
-        return strand.execute(self, gen)
+        try:
+            return strand.execute(self, gen)
+        finally:
+            # What nobody names is a change of autocommit: it must not be told under the name of what this connection
+            # did last, which in another database was another strand's.
+            self.about = "autocommit"
 
     def commit(self) -> None:
         self.about = "COMMIT"
