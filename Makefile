@@ -16,7 +16,7 @@ STAMP := .venv/.set-up
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-header --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup demo test sim compare fuzz check lock clean
+.PHONY: help setup demo test sim bench compare fuzz check lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' Makefile
@@ -64,6 +64,9 @@ compare: setup  ## people's own clients beside ours on the same faults (ONLY=sub
 fuzz: setup  ## 10,000 hostile answers to each test of what an adapter reads (N=500: as in `make test`)
 	@FUZZ_EXAMPLES=$(or $(N),10000) $(BIN)/python -m pytest -c tests/pytest.ini -n 2 -m fuzz -v \
 	  -o faulthandler_timeout=0 tests/adapters tests/examples $(ARGS)
+
+bench: setup  ## what an operation costs, beside the bare loops and the durable peers (QUICK=1 under 110 s; REPORT=1 PROFILE=1)
+	@$(BIN)/python -P -m counterfoil.bench
 
 check: setup .types/counterfoil  ## lint, types, import contracts, and what the repository says about itself
 	@failed=; \
