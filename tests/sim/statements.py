@@ -60,12 +60,16 @@ class Connection(psycopg.Connection[Any]):
         strand: Strand | None = getattr(_here, "strand", None)
         if strand is None or not self.settled:
             return super().wait(gen, *arguments, **more)
+        return strand.execute(self, gen)
+
+    def _set_autocommit(self, value: bool) -> None:
+        """No statement, so no place to stop at: whoever was killed here took the connection from its pool for good, and
+        told it under the name of what the connection did last."""
+        was, self.settled = self.settled, False
         try:
-            return strand.execute(self, gen)
+            super()._set_autocommit(value)
         finally:
-            # What nobody names is a change of autocommit: it must not be told under the name of what this connection
-            # did last, which in another database was another strand's.
-            self.about = "autocommit"
+            self.settled = was
 
     def commit(self) -> None:
         self.about = "COMMIT"
