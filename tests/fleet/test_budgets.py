@@ -53,9 +53,10 @@ POLL = (
 )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def field() -> Iterator[Field]:
-    """A fleet of one process. No test here cuts the power."""
+    """A fleet of one process, a new one for each test: what another left in flight is polled on, and held back whole
+    operations for more than 40 s. No test here cuts the power."""
     with servers({"fsync": "off"}, server_folder("budgets")) as both, field_on(both) as made:
         fleet.aim(made)
         started = [fleet.start_worker(made, "--concurrency", "1"), fleet.start_beat(made)]
