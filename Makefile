@@ -16,10 +16,10 @@ STAMP := .venv/.set-up
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-header --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup demo test sim bench compare fuzz check lock clean
+.PHONY: help setup demo test sim bench bench-million bench-kill compare fuzz check lock clean
 
 help:  ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' Makefile
 
 # The stamp holds the folder that the environment was made in: a moved or copied checkout is set up anew. Without a
 # stamp a set-up was broken off half-way, and what pip left of it can't be trusted. The lock is complete, so pip resolves
@@ -65,8 +65,14 @@ fuzz: setup  ## 10,000 hostile answers to each test of what an adapter reads (N=
 	@FUZZ_EXAMPLES=$(or $(N),10000) $(BIN)/python -m pytest -c tests/pytest.ini -n 2 -m fuzz -v \
 	  -o faulthandler_timeout=0 tests/adapters tests/examples $(ARGS)
 
-bench: setup  ## what an operation costs, beside the bare loops and the durable peers (QUICK=1 under 110 s; REPORT=1 PROFILE=1)
+bench: setup  ## what an operation costs, beside the bare loops and the durable peers (QUICK=1 under 110 s)
 	@$(BIN)/python -P -m counterfoil.bench
+
+bench-million: setup  ## the cost of a poll with a million operations in flight (QUICK=1: 60 s of it)
+	@$(BIN)/python -P -m counterfoil.bench million
+
+bench-kill: setup  ## a worker killed with 300 operations in flight
+	@$(BIN)/python -P -m counterfoil.bench kill
 
 check: setup .types/counterfoil  ## lint, types, import contracts, and what the repository says about itself
 	@failed=; \
