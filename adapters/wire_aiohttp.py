@@ -147,12 +147,8 @@ class _Connector(aiohttp.TCPConnector):
         leaving = _leaving.get()
         if leaving.transport is not None:
             raise aiohttp.ServerDisconnectedError("the server closed the connection")  # no second try of the client's
-        connection = await super().connect(req, traces, timeout)
-        transport = connection.transport
-        assert transport is not None
+        connection, transport = await self._connection(leaving.journey, req, traces, timeout)
         leaving.transport = transport
-        leaving.journey.fresh = transport not in self._known
-        self._known.add(transport)
         try:
             await leaving.journey.leave(transport.get_extra_info("socket"))
         except BaseException as refusal:
@@ -160,6 +156,21 @@ class _Connector(aiohttp.TCPConnector):
             connection.close()
             raise
         return connection
+
+    async def _connection(
+        self, journey: Journey, req: aiohttp.ClientRequest, traces: list[Any], within: aiohttp.ClientTimeout
+    ) -> tuple[Connection, asyncio.Transport]:
+        """One to an address that the name has now. The client keeps idle ones by name: polled once a second, one would
+        never end, and would go on to where the name pointed once."""
+        while True:
+            connection = await super().connect(req, traces, within)
+            transport = connection.transport
+            assert transport is not None
+            journey.fresh = transport not in self._known
+            self._known.add(transport)
+            if journey.fresh or transport.get_extra_info("peername")[0] in journey.addresses:
+                return connection, transport
+            connection.close()
 
 
 class _Pinned(AbstractResolver):

@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
-from counterfoil.adapters import wire
+from counterfoil.adapters import guard, wire
 from counterfoil.adapters.contract import (
     Answered,
     NoAnswer,
     Sent,
 )
+from counterfoil.adapters.guard import Guard
 from counterfoil.adapters.wire_aiohttp import AiohttpTransport
 from counterfoil.adapters.wire_httpx import HttpxTransport
 
@@ -63,6 +64,29 @@ def test_a_read_on_a_connection_that_died_idle_is_asked_once_more_on_a_fresh_one
             assert isinstance(reply, Answered)
             assert reply.body == b"first"
             assert len(server.connections) == 2
+
+    asyncio.run(main())
+
+
+def test_an_idle_connection_to_where_the_name_pointed_once_is_not_used(
+    serve_raw: ServeRaw, monkeypatch: pytest.MonkeyPatch, transport: OpenTransport
+) -> None:
+    """The name moves while a connection is polled over: only an address that is judged now is talked to."""
+    monkeypatch.setattr(guard, "CACHE_S", 0.0)
+    places = ["127.0.0.1"]
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return places
+
+    async def main() -> None:
+        async with serve_raw(ok) as server, transport(Guard(resolve=resolve)) as wire_:
+            url = server.url.replace("127.0.0.1", "moving.test")
+            for _ in range(2):
+                assert isinstance(await wire_.send(post(url)), Answered)
+            assert len(server.connections) == 1
+            places[:] = ["127.0.0.2"]  # nobody is there
+            assert isinstance(await wire_.send(post(url, b"after")), NoAnswer)
+            assert b"after" not in server.received
 
     asyncio.run(main())
 
