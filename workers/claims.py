@@ -1,5 +1,6 @@
-"""Which rows to ask the ledger for: one claim in flight per (lane, target), all of them inside the in-flight cap."""
+"""Which rows to ask the ledger for: one claim in flight per (lane, target)."""
 
+from collections.abc import Collection
 from typing import TypeAlias
 
 from ..ledger.states import Lane
@@ -18,10 +19,13 @@ class Claims:
         self._out: dict[LaneOf, int] = {}
         self._wanted: set[LaneOf] = set()
 
-    def ask(self, key: LaneOf, held: int, room: int) -> Claim | None:
-        """A claim for at most `room` rows beside the `held` ones. None: asked again when one is back or a place is
-        free."""
-        limit = min(self._pace.in_flight - held - sum(self._out.values()), self._pace.claim_batch, room)
+    def coming(self, lanes: Collection[Lane], target: str | None = None) -> int:
+        """How many rows the claims that are out may bring in these lanes, of one target or of all."""
+        return sum(limit for (lane, whose), limit in self._out.items() if lane in lanes and target in (None, whose))
+
+    def ask(self, key: LaneOf, room: int) -> Claim | None:
+        """A claim for at most `room` rows. None: asked again when one is back or a place is free."""
+        limit = min(self._pace.claim_batch, room)
         if key in self._out or limit <= 0:
             self._wanted.add(key)
             return None

@@ -16,6 +16,7 @@ What the loop has in its hands: rows (`holdings.py`), what is sent for them (`ex
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -38,6 +39,9 @@ SERVED = QUEUES
 
 WIRELESS = frozenset({Lane.FETCH, Lane.TIMER})
 """Lanes whose rows may need no wire, so that they are claimed although their target asked for quiet."""
+
+POLL_LANES = frozenset({Lane.POLL, Lane.AUDIT})
+"""Lanes whose rows may stay as long as the remote work lasts."""
 
 ROOM = 20
 """Effects of one target that are held without being out: two rounds of places. What would wait longer is better sent by
@@ -69,6 +73,7 @@ class Engine:
         self._now_s = 0.0
         self._wire: list[act.Wire] = []
         self._writes: list[act.Write] = []
+        self._alone = len(list(catalog.names)) == 1
         self._claims = Claims(pace)
         self._outcomes = Outcomes(pace)
         self._jobs = Holdings(pace, self._outcomes, self._write, rng, resident=Lane.POLL in lanes)
@@ -124,19 +129,18 @@ class Engine:
         for job in self._jobs.pop_due(self._now_s):
             self._exchanges.start(job, self._now_s)
         self._exchanges.start_effects(self._now_s)
-        unasked = self._requests.ask_tokens(self._now_s, self._expected)
+        unasked = self._requests.ask_tokens(self._now_s, partial(self._jobs.soon, self._now_s + HOLD_S))
         self._readings.not_asked(unasked, self._now_s)
         self._tick()
         for key in (*self._jobs.release_kicked(), *self._claims.wanted()):
             self._claim(*key)
+        returns = self._jobs.returns(self._now_s)
+        if returns is not None:
+            self._write(returns)
         batch = self._outcomes.batch(self._now_s)
         if batch is not None:
             self._write(batch)
         return act.Actions(tuple(self._wire), tuple(self._writes), self._wait_s())
-
-    def _expected(self, target: str, lane: Lane) -> int:
-        """Only of polls is known when they come."""
-        return self._jobs.soon(target, lane, self._now_s + HOLD_S) if lane is Lane.POLL else 0
 
     @property
     def draining(self) -> bool:
@@ -168,10 +172,14 @@ class Engine:
         self._writing += 1
         self._writes.append(write)
 
+    def serves(self, lane: Lane) -> bool:
+        """Whether this process works on that lane. May be asked from any thread: it never changes."""
+        return lane in self._lanes
+
     # -- claims ------------------------------------------------------------------------------------------------------
 
     def _kick(self, kick: act.Kick) -> None:
-        if kick.lane in self._lanes and kick.target in self._catalog:
+        if self.serves(kick.lane) and kick.target in self._catalog:
             self._last_kick_s = self._now_s
             self._claim(kick.lane, kick.target)
 
@@ -182,16 +190,30 @@ class Engine:
 
     def _claim(self, lane: Lane, target: str) -> None:
         """Ask for due rows. Double wake-ups fold into the claim that is out."""
-        if self.draining or self.stale or lane not in self._lanes or target not in self._catalog:
+        if self.draining or self.stale or not self.serves(lane) or target not in self._catalog:
             return
         if lane not in WIRELESS and self._requests.closed_s(target, lane, self._now_s) >= self._pace.poll_lease_s:
             return  # its rows could only be given back
-        room = self._pace.in_flight
-        if lane in EFFECT_LANES:
-            room = ROOM - self._jobs.unstarted(target, EFFECT_LANES)
-        claim = self._claims.ask((lane, target), len(self._jobs), room)
+        claim = self._claims.ask((lane, target), self._room(lane, target))
         if claim is not None:
             self._write(claim)
+
+    def _room(self, lane: Lane, target: str) -> int:
+        """How many rows of a lane and target may be taken on. Polls can fill their places for as long as their work
+        lasts, so only polls are counted against them: a cancel, a result or a deadline never waits for a place."""
+        if lane in EFFECT_LANES:
+            return ROOM - self._jobs.unstarted(target, EFFECT_LANES)
+        if lane not in POLL_LANES:
+            return self._pace.claim_batch - self._jobs.count({lane}, target)
+        mine = self._jobs.count(POLL_LANES, target) + self._claims.coming(POLL_LANES, target)
+        others = self._jobs.count(POLL_LANES) + self._claims.coming(POLL_LANES) - mine
+        share = self._pace.in_flight - others
+        if not self._alone:
+            share //= 2  # whoever comes next finds as many places free: a target that answers nothing keeps its own
+        # A claim of one row costs the ledger as much as one of twenty: places are gathered first.
+        room = share - mine if share - mine >= min(self._pace.claim_batch // 4, mine) else 0
+        self._jobs.crowd(target, crowded=room <= 0)
+        return room
 
     def _claimed(self, claimed: act.Claimed) -> None:
         self._claims.back(claimed.claim, len(claimed.rows))

@@ -262,8 +262,9 @@ class Readings:
             self._jobs.bring(job, now_s, event)
             return
         due_s = _next_due_s(job, (answer.next_poll_in_s or 0.0) * (1.0 + JITTER * job.jitter), now_s)
-        if self._jobs.draining or due_s > now_s + self._pace.poll_lease_s or job.lane is not Lane.POLL:
-            self._jobs.give_back(job, due_s - now_s)
+        near = due_s <= now_s + self._pace.poll_lease_s
+        if not near or job.lane is not Lane.POLL or not self._jobs.may_stay(job.row.target):
+            self._jobs.return_later(job, due_s, now_s)
         else:
             self._jobs.go_on(job, due_s)
 

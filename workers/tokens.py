@@ -6,15 +6,15 @@ call instead of one in every slot.
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..ledger.states import Lane
 
 HOLD_S = 0.2
 """How long a token is held for a request to come. The bucket's own bound is 250 ms (SPEC section 9)."""
 
-Expected = Callable[[str, Lane], int]
-"""(target, lane) -> requests that will be sent within `HOLD_S`."""
+Expected = Callable[[], Mapping[tuple[str, Lane], int]]
+"""By (target, lane): requests that will be sent within `HOLD_S`."""
 
 
 class Tokens:
@@ -68,14 +68,15 @@ class Tokens:
 
     def wanted(self, now_s: float, expected: Expected) -> list[tuple[str, Lane, int]]:
         """What to ask the bucket for now. Each entry is asked once, until `grant` answers it."""
-        asks = []
-        for key, waiting in self._waiting.items():
-            if waiting and key not in self._asking and self._closed_s.get(key, 0.0) <= now_s:
-                self._asking.add(key)
-                # A bucket that refused is asked for what is needed: it keeps a place for all that it was asked for.
-                soon = 0 if key in self._closed_s else expected(*key)
-                asks.append((*key, len(waiting) + soon))
-        return asks
+        asked = [
+            (key, len(waiting))
+            for key, waiting in self._waiting.items()
+            if waiting and key not in self._asking and self._closed_s.get(key, 0.0) <= now_s
+        ]
+        self._asking.update(key for key, _ in asked)
+        soon = expected() if asked else {}
+        # A bucket that refused is asked for what is needed: it keeps a place for all that it was asked for.
+        return [(*key, count + (0 if key in self._closed_s else soon.get(key, 0))) for key, count in asked]
 
     def grant(self, target: str, lane: Lane, granted: int, wait_s: float, now_s: float) -> list[int]:
         """The bucket's answer: the send ids that may go."""

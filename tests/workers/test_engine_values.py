@@ -61,12 +61,12 @@ def test_time_that_goes_back_is_taken_for_standing_still() -> None:
     assert world.step().wait_s <= world.pace.tick_s
 
 
-def none(_target: str, _lane: Lane) -> int:
-    return 0
+def none() -> dict[tuple[str, Lane], int]:
+    return {}
 
 
-def five(_target: str, _lane: Lane) -> int:
-    return 5
+def five() -> dict[tuple[str, Lane], int]:
+    return {("a", Lane.POLL): 5}
 
 
 def test_tokens_for_what_comes_soon_are_taken_along_and_used_without_asking() -> None:
@@ -185,15 +185,16 @@ def test_a_batch_that_failed_goes_first_again_after_a_pause() -> None:
     assert outcomes.batch(0.2 + RETRY_S) == act.Apply((item(1), item(2)))
 
 
-def test_claims_share_the_cap_that_is_left() -> None:
-    claims = Claims(Pace(in_flight=10, claim_batch=8))
-    first = claims.ask((Lane.POLL, "a"), 0, 100)
+def test_a_claim_takes_a_batch_or_what_there_is_room_for() -> None:
+    claims = Claims(Pace(claim_batch=8))
+    first = claims.ask((Lane.POLL, "a"), 100)
     assert first is not None
     assert first.limit == 8
-    second = claims.ask((Lane.POLL, "b"), 1, 100)
+    second = claims.ask((Lane.POLL, "b"), 1)
     assert second is not None
     assert second.limit == 1
-    assert claims.ask((Lane.POLL, "c"), 1, 100) is None
+    assert claims.ask((Lane.POLL, "c"), 0) is None
+    assert (claims.coming({Lane.POLL}), claims.coming({Lane.POLL}, "b"), claims.coming({Lane.FETCH})) == (9, 1, 0)
     claims.back(first, 3)
     assert claims.wanted() == [(Lane.POLL, "c")]
     claims.back(second, 1)
