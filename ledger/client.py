@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -118,14 +118,14 @@ class Client:
         or above) is E_SERIALIZATION: run your transaction again.
         """
         wanted = list(calls)
-        with _savepoint(transaction) if wanted else nullcontext():
+        if not wanted:
+            return []
+        with _savepoint(transaction):
             return self._open(transaction, wanted)
 
     def _open(self, transaction: Transaction, calls: Sequence[Call]) -> list[UUID | None]:
         """The statement. A refusal raises; it is the caller's to undo what else the statement did."""
         wanted = sorted(enumerate(calls), key=lambda numbered: numbered[1].call_node_id)
-        if not wanted:
-            return []
         if self._ledger_id is None:
             self._ledger_id = _all(transaction, select(ledger_identity.c.ledger_id))[0][0]
         asked = [self._door_arguments(call) for _, call in wanted]

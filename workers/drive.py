@@ -75,7 +75,6 @@ class Drive:
             self._database.dispose()
             raise StaleEpoch(f"this worker was started in epoch {epoch}, the ledger is in {self.epoch}.")
         self._pace = pace or Pace()
-        self._lanes = frozenset(lanes)
         self._performer = Performer(self._database, targets, bucket, fleet=fleet, epoch=self.epoch, vault=vault)
         self._ended = ended
         self._engine = Engine(self._performer.catalog, self._pace, lanes, rng=random.random, new_token=uuid.uuid4)
@@ -105,7 +104,7 @@ class Drive:
 
     def serves(self, lane: Lane) -> bool:
         """Whether this process works on that lane."""
-        return lane in self._lanes
+        return self._engine.serves(lane)
 
     def kick(self, lane: Lane, target: str) -> None:
         """Wake the loop for a lane and target, from any thread."""

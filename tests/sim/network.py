@@ -83,6 +83,7 @@ class Sending:
     name: str
     arguments: str
     leg: str
+    """What it answered, where the call had been answered with a question."""
 
 
 class Network:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from . import ledgerdb
-from .network import FAULTS
+from .network import FAULTS, Sending
 from .remote import Task
 from .spoken import Told
 
@@ -36,20 +36,9 @@ class TaskFact:
 
 
 @dataclass(frozen=True)
-class SentFact:
+class SentFact(Sending):
     """One effect whose first byte left. `excused`: the server said that it did not process it."""
 
-    at_s: float
-    worker: str
-    epoch: int
-    effect: str
-    token: str
-    key: str | None
-    task: str | None
-    name: str
-    arguments: str
-    leg: str
-    """What it answered, where the call had been answered with a question."""
     excused: bool
 
 
@@ -201,19 +190,5 @@ def _task(task: Task, world: "World") -> TaskFact:
 
 
 def _sent(world: "World") -> list[SentFact]:
-    return [
-        SentFact(
-            at_s=sent.at_s,
-            worker=sent.worker,
-            epoch=sent.epoch,
-            effect=sent.effect,
-            token=sent.token,
-            key=sent.key,
-            task=sent.task,
-            name=sent.name,
-            arguments=sent.arguments,
-            leg=sent.leg,
-            excused=sent.token in world.network.not_processed,
-        )
-        for sent in world.network.sent
-    ]
+    excused = world.network.not_processed
+    return [SentFact(**vars(sent), excused=sent.token in excused) for sent in world.network.sent]
