@@ -65,14 +65,24 @@ fuzz: setup  ## 10,000 hostile answers to each test of what an adapter reads (N=
 	@FUZZ_EXAMPLES=$(or $(N),10000) $(BIN)/python -m pytest -c tests/pytest.ini -n 2 -m fuzz -v \
 	  -o faulthandler_timeout=0 tests/adapters tests/examples $(ARGS)
 
-bench: setup  ## what an operation costs, beside the bare loops and the durable peers (QUICK=1 under 110 s)
+bench: setup  ## what an operation costs, beside the bare loops and the durable peers (QUICK=1 under 110 s; REPORT=1 PROFILE=1)
+	@$(if $(QUICK),,$(MAKE) --no-print-directory build/peers/.set-up)
 	@$(BIN)/python -P -m counterfoil.bench
 
-bench-million: setup  ## the cost of a poll with a million operations in flight (QUICK=1: 60 s of it)
+bench-million: setup  ## a poll with a million operations in flight, against ten thousand (SECONDS=600; QUICK=1: 60)
 	@$(BIN)/python -P -m counterfoil.bench million
 
-bench-kill: setup  ## a worker killed with 300 operations in flight
+bench-kill: setup  ## a worker ended by SIGKILL with 300 in flight, on a target with lookup and on one without
 	@$(BIN)/python -P -m counterfoil.bench kill
+
+# restate's server comes from npm; without npm it is left out, and the run says so.
+build/peers/.set-up: bench/peers.lock bench/peers/package-lock.json
+	@rm -rf build/peers build/peers-node && mkdir -p build && $(BIN)/python -m venv build/peers
+	@build/peers/bin/python -m pip -qq --disable-pip-version-check install --require-hashes --no-deps \
+	  --only-binary :all: -r bench/peers.lock
+	@mkdir -p build/peers-node && cp bench/peers/package.json bench/peers/package-lock.json build/peers-node
+	@cd build/peers-node && { npm ci --no-audit --no-fund --ignore-scripts >/dev/null 2>&1 || echo 'no npm: no restate' >&2; }
+	@touch $@
 
 check: setup .types/counterfoil  ## lint, types, import contracts, and what the repository says about itself
 	@failed=; \
@@ -85,14 +95,15 @@ check: setup .types/counterfoil  ## lint, types, import contracts, and what the 
 .types/counterfoil:
 	@mkdir -p .types && ln -sfn .. .types/counterfoil
 
-lock: setup  ## resolve requirements.lock anew from pyproject.toml, and the peers' from tests/peers/python.in
+lock: setup  ## resolve requirements.lock anew from pyproject.toml, and the peers' from tests/peers/python.in and bench/peers.in
 	@$(PIP) install uv
 	@{ echo '# Every version exact and hashed, for Linux and macOS. Made by `make lock`; names no place to fetch from.'; \
 	$(COMPILE) pyproject.toml --all-extras --group build; } > requirements.lock.new
 	@mv requirements.lock.new requirements.lock
-	@{ echo '# Every version exact and hashed. Made by `make lock`; names no place to fetch from.'; \
-	$(COMPILE) tests/peers/python.in; } > requirements.lock.new
-	@mv requirements.lock.new tests/peers/python.lock
+	@for peers in tests/peers/python bench/peers; do \
+	  { echo '# Every version exact and hashed. Made by `make lock`; names no place to fetch from.'; \
+	  $(COMPILE) $$peers.in; } > requirements.lock.new && mv requirements.lock.new $$peers.lock || exit 1; \
+	done
 
 clean:  ## remove what was made here; a development stack's data stay (counterfoil dev reset)
 	@rm -rf .venv .types tests/peers/python build dist *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache requirements.lock.new

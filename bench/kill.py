@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from . import fleet
 from .field import Field, field_on
 from .producer import TARGET
+from .report import keep
 from .servers import servers
 
 COUNT = 300
@@ -48,8 +49,9 @@ class Outcome:
 def run_kill() -> bool:
     """Both runs, a line each. Whether both came out as they must."""
     outcomes = [_killed(lookup=True, at=COUNT), _killed(lookup=False, at=COUNT // 2)]
-    for outcome in outcomes:
-        sys.stdout.write(f"{outcome.line()}\n")
+    lines = [outcome.line() for outcome in outcomes]
+    keep("kill", lines)
+    sys.stdout.write("\n".join(lines) + "\n")
     return all(outcome.good for outcome in outcomes)
 
 

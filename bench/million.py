@@ -18,6 +18,7 @@ from ..ledger.store import Store
 from . import fleet
 from .field import BenchError, Field, field_on
 from .producer import TARGET
+from .report import keep
 from .seed import seed
 from .servers import servers
 from .statistics import percentile
@@ -82,16 +83,18 @@ class Full:
 def run_million(window_s: float) -> bool:
     """Measure both, print. `window_s`: how long the million is polled. Whether all goals are met."""
     few, many = (_polled(count, seconds) for count, seconds in ((FEW, min(window_s, FEW_WINDOW_S)), (MANY, window_s)))
-    sys.stdout.write(f"{few.line()}\n{many.line()}\n")
+    sys.stderr.write(f"{few.line()}\n{many.line()}\n")
     ratio = many.cpu_ms_per_poll / few.cpu_ms_per_poll
     growths = {what: many.growth(what) for what in ("dead_rows", "index_bytes")}
-    sys.stdout.write(
+    summary = (
         f"in_flight={MANY} window_s={window_s:.0f} cpu_ms_per_poll={many.cpu_ms_per_poll:.3f}"
         f" cpu_ms_per_poll_at_{FEW}={few.cpu_ms_per_poll:.3f} cost_ratio={ratio:.3f}"
         f" plan_p99_s={many.plan_p99_s:.4f} dead_rows_max={max(s.dead_rows for s in many.samples)}"
         f" dead_rows_growth={growths['dead_rows']:.2f} index_mb={many.samples[-1].index_bytes / 1e6:.1f}"
-        f" index_growth={growths['index_bytes']:.3f}\n"
+        f" index_growth={growths['index_bytes']:.3f}"
     )
+    keep("million", [summary])
+    sys.stdout.write(f"{summary}\n")
     flat = window_s < JUDGED_FROM_S or max(growths.values()) <= GROWTH_MAX
     return ratio <= COST_RATIO_MAX and many.plan_p99_s <= PLAN_P99_MAX_S and flat
 

@@ -7,8 +7,31 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from .contenders import COUNTERFOIL
+from .field import BenchError, field_on, root
+from .paced import measure
+from .peers.work import Work
+from .servers import servers
+
 SAMPLES_PER_S = 250
 TOP = 40
+
+
+PY_SPY = root() / "build" / "peers" / "bin" / "py-spy"
+COUNT = 400
+
+
+def run_profile() -> None:
+    """Sample a fleet's worker at the steady rate. Raises BenchError."""
+    if not PY_SPY.exists():
+        raise BenchError(f"py-spy is missing: there is no {PY_SPY}. `make bench` sets it up.")
+    with (
+        servers() as both,
+        field_on(both) as field,
+        COUNTERFOIL.running(field),
+        sampling(PY_SPY, field.meter.pid("worker"), root() / "build" / "bench", "worker"),
+    ):
+        measure(field, COUNTERFOIL, "profile", Work(COUNT))
 
 
 @contextmanager
