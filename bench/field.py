@@ -1,7 +1,6 @@
 """Everything that a measurement needs, started and ended: servers, the remote server, fleets, producers."""
 
 import json
-import os
 import select
 import sys
 import time
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..console.children import Child, Children
+from ..console.children import Child, Children, bare_environment
 from .meter import Meter
 from .peers.work import BEGIN, READY
 from .serverlog import ServerLog
@@ -112,11 +111,6 @@ def start_remote(children: Children, *arguments: str, name: str = "remote") -> R
     if not port.isdigit():
         raise BenchError(f"the remote server did not start:\n{child.log_tail(20)}")
     return Remote(f"http://127.0.0.1:{port}", child)
-
-
-def bare_environment() -> dict[str, str]:
-    """Without the caller's settings: a measurement is the same everywhere."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("COUNTERFOIL_")}
 
 
 def own_environment(servers: Servers, remote: Remote) -> dict[str, str]:

@@ -60,6 +60,11 @@ class Child:
         return ""
 
 
+def bare_environment() -> dict[str, str]:
+    """This process's without our settings: what is shown or measured is the same everywhere."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("COUNTERFOIL_")}
+
+
 class Children:
     """Starts processes; on leaving the block all of them have ended. Also when this process is killed (on Linux)."""
 

@@ -11,14 +11,14 @@ from ..ledger.client import Client
 from ..ledger.records import ToolOperation
 from ..ledger.states import TERMINAL, State
 from . import demo_lost, demo_parts
-from .children import Child, Children
+from .children import Child, Children, bare_environment
 from .demo_book import ServerBook, read_book
 from .demo_lost import LostAnswer, Tally
 from .demo_next import next_commands
-from .demo_parts import BOOK, LOOK_S, NAMESPACE, PYTHON, own_environment, read_port
+from .demo_parts import BOOK, LOOK_S, NAMESPACE, PYTHON, read_port
 from .demo_view import DemoView, Row, counts
 from .exits import Exit
-from .output import print_json, say
+from .output import print_json
 
 TARGET = "demo"
 SLOW_PAGES = 8
@@ -85,7 +85,7 @@ def _start_fleet(stack: ExitStack, state_dir: Path, urls: Mapping[str, str], ser
     children = stack.enter_context(Children(state_dir))
     server_port = read_port(server)
     command = (*PYTHON, "counterfoil.console.demo_proxy", str(server_port), demo_lost.TOOL)
-    proxy = children.start("proxy", command, own_environment(), reads_stdout=True)
+    proxy = children.start("proxy", command, bare_environment(), reads_stdout=True)
     proxy_port = read_port(proxy)
     targets_file = state_dir / "demo-targets.yaml"
     targets_file.write_text(_targets(server_port) + demo_lost.target(proxy_port), encoding="utf-8")
@@ -178,7 +178,7 @@ def _lose_an_answer(demo: Demo) -> None:
     demo.calls.append(DemoCall(demo.lost.call_node_id, demo_lost.TOOL, demo_lost.arguments(demo.run), "succeeded"))
     demo.view.note(f"a proxy loses the answer to {demo_lost.TOOL}, once for us and once for a naive retry loop")
     demo.view.note("the loop calls again; we ask the server by our submission key what became of the call")
-    demo.lost.begin(demo.client, demo.children, own_environment())
+    demo.lost.begin(demo.client, demo.children, bare_environment())
 
 
 # -- the end -----------------------------------------------------------------------------------------------------------
@@ -219,9 +219,4 @@ def _tell_end(demo: Demo, problems: list[str], state_dir: Path, *, as_json: bool
     demo.view.print(counts("CALL NODE", rows))
     demo.view.print(f"The server started {book.runs.total()} operations for us; the ledger holds {settled} receipts.")
     demo.view.print(f"With a lost answer, by the server's own count:\n{tally}")
-    if not problems:
-        return Exit.OK
-    for problem in problems:
-        say(f"NOT AS IT SHOULD BE: {problem}")
-    say(f"  The logs are in {state_dir}.")
-    return Exit.INTERNAL
+    return demo_parts.verdict(problems, state_dir)

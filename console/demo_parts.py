@@ -1,7 +1,6 @@
 """The parts that every demo starts and ends: servers of its own, the development stack, workers and beat."""
 
 import importlib.util
-import os
 import select
 import signal
 import sys
@@ -14,9 +13,10 @@ from types import FrameType
 from ..ledger.client import Client
 from ..ledger.errors import InputRefused
 from ..ledger.records import Receipt, ToolOperation
-from .children import Child, Children
+from .children import Child, Children, bare_environment
 from .demo_view import DemoView
 from .devstack import DevStack, DevStackError, up
+from .exits import Exit
 from .output import say
 
 NAMESPACE = "demo"
@@ -84,7 +84,7 @@ def start_server(stack: ExitStack, state_dir: Path, view: DemoView) -> Child:
     view.note("starting an MCP server (fastmcp)")
     children = stack.enter_context(Children(state_dir))
     command = (*PYTHON, "counterfoil.console.demo_server", str(state_dir / BOOK), str(PACE_S))
-    return children.start("server", command, own_environment(), reads_stdout=True)
+    return children.start("server", command, bare_environment(), reads_stdout=True)
 
 
 def start_stack(stack: ExitStack, state_dir: Path, view: DemoView, *, keep: bool) -> dict[str, str]:
@@ -101,11 +101,6 @@ def start_stack(stack: ExitStack, state_dir: Path, view: DemoView, *, keep: bool
 
 def _urls(database_url: str, broker_url: str) -> dict[str, str]:
     return {"COUNTERFOIL_DATABASE_URL": database_url, "COUNTERFOIL_BROKER_URL": broker_url}
-
-
-def own_environment() -> dict[str, str]:
-    """Without the caller's settings: the demo is the same everywhere."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("COUNTERFOIL_")}
 
 
 def read_port(server: Child) -> int:
@@ -136,7 +131,7 @@ def start_workers(
 ) -> tuple[list[Child], Child]:
     """Workers of these names, all ready, and beat."""
     environment = {
-        **own_environment(),
+        **bare_environment(),
         **urls,
         "COUNTERFOIL_TARGETS_FILE": str(targets_file),
         # The shortest lease: after a kill a call is noticed when it has run out.
@@ -181,3 +176,13 @@ def as_json(operation: ToolOperation, receipt: Receipt | None, runs: int) -> dic
         "epoch": operation.execution_epoch,
         "server_runs": runs,
     }
+
+
+def verdict(problems: Sequence[str], state_dir: Path) -> Exit:
+    """How a demo ends, with what is not as it should be."""
+    if not problems:
+        return Exit.OK
+    for problem in problems:
+        say(f"NOT AS IT SHOULD BE: {problem}")
+    say(f"  The logs are in {state_dir}.")
+    return Exit.INTERNAL

@@ -18,12 +18,12 @@ from ..ledger.errors import InputRefused
 from ..ledger.records import ToolOperation
 from ..ledger.states import TERMINAL
 from . import demo_apis, demo_parts
-from .children import Child, Children
+from .children import Child, Children, bare_environment
 from .demo_book import read_book
-from .demo_parts import BOOK, LOOK_S, NAMESPACE, PACE_S, PYTHON, own_environment, read_port
+from .demo_parts import BOOK, LOOK_S, NAMESPACE, PACE_S, PYTHON, read_port
 from .demo_view import DemoView, Row, counts
 from .exits import Exit
-from .output import print_json, say
+from .output import print_json
 
 _APIS_BOOK = "demo-apis.jsonl"
 _DEADLINE_S = 45.0
@@ -109,7 +109,7 @@ def run_protocols(state_dir: Path, protocols: Sequence[str], *, as_json: bool, k
         server = demo_parts.start_server(stack, state_dir, view)
         children = stack.enter_context(Children(state_dir))
         command = (*PYTHON, "counterfoil.console.demo_apis", str(state_dir / _APIS_BOOK), str(PACE_S))
-        apis = children.start("apis", command, own_environment(), reads_stdout=True)
+        apis = children.start("apis", command, bare_environment(), reads_stdout=True)
         urls = demo_parts.start_stack(stack, state_dir, view, keep=keep)
         view.note("starting a worker and beat")
         targets_file = state_dir / "demo-targets.yaml"
@@ -202,9 +202,4 @@ def _tell_end(show: _Show, problems: Sequence[str], state_dir: Path, *, as_json:
     settled = sum(receipt is not None for receipt in receipts.values())
     started = sum(show.runs(call) for call in show.calls)
     show.view.print(f"The servers started {started} operations for us; the ledger holds {settled} receipts.")
-    if not problems:
-        return Exit.OK
-    for problem in problems:
-        say(f"NOT AS IT SHOULD BE: {problem}")
-    say(f"  The logs are in {state_dir}.")
-    return Exit.INTERNAL
+    return demo_parts.verdict(problems, state_dir)
