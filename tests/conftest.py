@@ -40,6 +40,9 @@ pytest_plugins = ["counterfoil.tests.turns"]
 
 # Told to end by whoever holds the clock: as by Ctrl-C, with every server stopped and every folder removed.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
+# What a shell starts in the background ignores Ctrl-C, and so would every process that is started here: four tests of
+# Ctrl-C failed, after ten minutes of one.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _EXTERNAL = {k: v for k, v in os.environ.items() if k == "COUNTERFOIL_DATABASE_URL"}
 
