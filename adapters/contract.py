@@ -139,6 +139,8 @@ class Call:
     """As `NeedsInput.state`: what the next leg carries back."""
     lookup_tool: str = ""
     """What the target declares for finding this submit again; empty: nothing."""
+    traceparent: str = ""
+    """The W3C Trace Context to hand on with the call, the same in every repeat of the submit; empty: none."""
     made_at_s: float = 0.0
     """When the call was handed in, Unix seconds: the same in every repeat of the submit."""
 

@@ -27,7 +27,7 @@ from .contract import (
 )
 from .jsonrpc import JsonRpc, response_to
 from .jsonrpc_answers import heard_read
-from .mcp_negotiation import CLIENT_INFO, CONTENT_HEADERS, SUBMISSION_KEY, Negotiator
+from .mcp_negotiation import CLIENT_INFO, CONTENT_HEADERS, Negotiator, submit_meta
 from .outcomes import (
     CancelOutcome,
     Hint,
@@ -112,11 +112,10 @@ class Mcp20260728:
         """`tools/call`, the one request that has the effect. The digested arguments go out byte for byte; a next leg
         adds what was asked for before a task existed, and the state that came with the question."""
         call = replace(call, request_id=call.request_id or self._rpc.new_id())
-        key: dict[str, Json] = {SUBMISSION_KEY: call.submission_key}
         params = {
             "name": strict_json.dumps(call.tool),
             "arguments": call.arguments,
-            "_meta": strict_json.dumps(_META | key),
+            "_meta": strict_json.dumps(_META | submit_meta(call)),
         }
         if call.replies:
             params["inputResponses"] = _responses(call.replies)

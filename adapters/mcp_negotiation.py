@@ -9,6 +9,7 @@ from . import strict_json
 from .answers import trouble
 from .contract import (
     Answered,
+    Call,
     Exchange,
     Reply,
     Request,
@@ -25,6 +26,15 @@ from .strict_json import Json
 
 SUBMISSION_KEY = "dev.counterfoil/submission-key"
 """The `_meta` key under which the submission key travels with a call."""
+
+
+def submit_meta(call: Call) -> dict[str, Json]:
+    """What travels with a call beside its arguments: the key, and the trace context where there is one."""
+    meta: dict[str, Json] = {SUBMISSION_KEY: call.submission_key}
+    if call.traceparent:
+        meta["traceparent"] = call.traceparent
+    return meta
+
 
 ADAPTER_VERSION = "1"
 """Raised when what is sent, or how answers are read, changes."""

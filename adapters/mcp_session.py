@@ -29,7 +29,7 @@ from .contract import (
 from .fields import member, word
 from .jsonrpc import JsonRpc, Message, response_to
 from .jsonrpc_answers import heard_read, is_of_session
-from .mcp_negotiation import CLIENT_INFO, CONTENT_HEADERS, SUBMISSION_KEY, Negotiator
+from .mcp_negotiation import CLIENT_INFO, CONTENT_HEADERS, Negotiator, submit_meta
 from .outcomes import (
     Busy,
     Negotiated,
@@ -200,7 +200,7 @@ def tool_call(endpoint: Endpoint, session: Session, call: Call, more: dict[str, 
     params = {
         "name": strict_json.dumps(call.tool),
         "arguments": call.arguments,
-        "_meta": strict_json.dumps({SUBMISSION_KEY: call.submission_key}),
+        "_meta": strict_json.dumps(submit_meta(call)),
     }
     request = ask(endpoint, session, call.request_id, "tools/call", params | more, effect=Effect.SUBMIT)
     return replace(request, deadline_s=call.answer_by_s)

@@ -1,5 +1,7 @@
 """The command line: `counterfoil …`."""
 
+import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -12,15 +14,18 @@ from . import (
     commands_calls,
     commands_check,
     commands_conform,
+    commands_db,
     commands_doctor,
     commands_epochs,
     commands_fleet,
     commands_hooks,
     commands_people,
     commands_rollout,
+    commands_signals,
     commands_stack,
     commands_story,
     commands_targets,
+    commands_webhooks,
 )
 from .exits import MEANS, tell
 
@@ -59,7 +64,10 @@ for commands in (
     commands_rollout,
     commands_fleet,
     commands_hooks,
+    commands_webhooks,
+    commands_signals,
     commands_stack,
+    commands_db,
     commands_doctor,
     commands_conform,
 ):
@@ -68,6 +76,10 @@ for commands in (
 
 def main() -> NoReturn:
     """The entry point. Ends the process with the exit code of the table in `exits.py`."""
+    if os.getpid() == 1:
+        # The first process of a container has no default handlers: a SIGTERM before a command has its own would be
+        # ignored, and a worker would take work on in the middle of its grace period.
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         app(prog_name="counterfoil")
     except Exception as error:  # noqa: BLE001  the last catch: every error is told in one way

@@ -184,8 +184,24 @@ SECTIONS = (
             ),
             (
                 "E_HOOKS",
-                "The hooks file, or the address to listen on, can't be used.",
+                "The hooks file can't be used.",
                 "Correct the lines that it names (docs/adapters.md, Callbacks).",
+            ),
+            (
+                "E_RETENTION",
+                "A retention that `db prune` can't take: no such kind, or no number of days.",
+                "As in `--keep evidence=90`; the register is kept for ever.",
+            ),
+            (
+                "E_BUSY",
+                "A month could not be detached: a long transaction reads it. It was left as it is.",
+                "`counterfoil doctor` names the transaction. Run it again later.",
+            ),
+            ("E_LISTEN", "An address can't be listened on.", "Name another: `--host`, `--port`."),
+            (
+                "E_HEALTH_DIR",
+                "The folder for signs of life can't be used, or none is set.",
+                "Set COUNTERFOIL_HEALTH_DIR to a folder that may be written, for worker, beat and probe alike.",
             ),
             (
                 "E_ADDRESS_REFUSED",
@@ -220,7 +236,12 @@ SECTIONS = (
                 "The broker can't be reached, or none is configured.",
                 "`counterfoil dev up`, COUNTERFOIL_BROKER_URL, or `worker --solo`.",
             ),
-            ("E_SCHEMA", "The tables are missing, or of another version.", "`counterfoil db upgrade`."),
+            ("E_SCHEMA", "The tables are missing, or older than this release.", "`counterfoil db upgrade`."),
+            (
+                "E_RELEASE_TOO_OLD",
+                "A migration shut out older releases, and this is one: it may not work on this ledger.",
+                "Start the release that is current.",
+            ),
             ("E_SETTINGS", "A setting can't be used.", "The text names the variable, never its value."),
             (
                 "E_TARGETS E_NO_TARGETS",
@@ -243,6 +264,11 @@ SECTIONS = (
                 "E_STALE_EPOCH",
                 "This process serves an epoch that is over; its write was refused.",
                 "Start a new one; nothing is lost.",
+            ),
+            (
+                "E_GENERATION",
+                "The ledger is in the generation of another release than this worker's.",
+                "`counterfoil epoch adopt` with the release that is rolled out; its hook does.",
             ),
             ("E_BUMP_BLOCKED", "Somebody holds the epoch and does not let go.", "End that backend, bump again."),
             (

@@ -15,42 +15,34 @@ app.add_typer(config, name="config")
 
 
 @app.command()
-def doctor(
-    *,
-    fleet: Fleet = None,
-    json_: Annotated[bool, typer.Option("--json", help="One object a line: name, health, found, remedy.")] = False,
-) -> None:
+def doctor(*, fleet: Fleet = None, output: Output = Format.TABLE) -> None:
     """Look at everything that a fleet needs.
 
     Says what to do where it is not well.
 
-    Database, schema, clock, due work, open cases, orphans, broker, targets file, each target, keys. Changes nothing.
-    Exits 1 when something fails.
+    Settings, database, durability, transactions, schema, epoch, clock, beat, due work, open cases, orphans, broker,
+    eviction, bucket, files, keys, each target. Changes nothing. Exits 1 when something fails.
 
     \b
     Examples:
       counterfoil doctor
-      counterfoil doctor --json | jq -r 'select(.health != "OK")'
+      counterfoil doctor -o json | jq -r 'select(.health != "OK")'
     """
-    from .doctor import Health, examine
+    from dataclasses import asdict
 
-    failed = False
+    from .doctor import examine
+    from .finding import Health
+
+    fails = False
     for finding in examine(load_settings(fleet=fleet)):
-        failed |= finding.health is Health.FAIL
-        if json_:
-            print_json(
-                {
-                    "name": finding.name,
-                    "health": finding.health,
-                    "found": finding.found,
-                    "remedy": finding.remedy or None,
-                }
-            )
+        fails |= finding.health is Health.FAIL
+        if output is Format.JSON:
+            print_json(asdict(finding) | {"remedy": finding.remedy or None})
         else:
             print_facts([(f"{finding.health:<4}  {finding.name:<12}", finding.found)])
             if finding.remedy:
                 print_facts([(" " * 18, finding.remedy)])
-    end(Exit.INTERNAL if failed else Exit.OK)
+    end(Exit.INTERNAL if fails else Exit.OK)
 
 
 @config.command("show")

@@ -1,6 +1,7 @@
 """The commands of roll-back: epoch, create, rollback, recover."""
 # ruff: noqa: PLC0415 - what a command needs is imported when it runs: `--help` takes 0.2 s instead of 1 s
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -14,6 +15,12 @@ epoch = typer.Typer(no_args_is_help=True, help="The execution epoch: which relea
 create = typer.Typer(no_args_is_help=True, help="New operations, on or off.")
 app.add_typer(epoch, name="epoch")
 app.add_typer(create, name="create")
+
+
+class OnOff(StrEnum):
+    ON = "on"
+    OFF = "off"
+
 
 MAX_EPOCH = 1_000_000_000
 """Epochs only grow, so a number that was typed wrong can't be taken back."""
@@ -41,6 +48,7 @@ def epoch_show(*, fleet: Fleet = None, output: Output = Format.TABLE) -> None:
         [
             ("fleet", now.fleet),
             ("epoch", now.epoch),
+            ("generation", now.generation),
             ("since", f"{now.bumped_at:%Y-%m-%d %H:%M:%S} UTC"),
             ("reason", now.reason),
             ("new operations", f"{'on' if now.create_on else 'off'}{why}"),
@@ -74,6 +82,42 @@ def epoch_bump(
     with ledger_of(fleet) as (database, name):
         raised = bump(database, name, checked_reason(reason), to=to)
     _print_epoch(output, raised)
+
+
+@epoch.command("adopt")
+def epoch_adopt(
+    generation: Annotated[
+        int, typer.Argument(min=1, max=MAX_EPOCH, metavar="GENERATION", help="The number that the release names.")
+    ],
+    *,
+    reason: Reason,
+    create_switch: Annotated[
+        OnOff | None,
+        typer.Option("--create", help="New operations: off with the bump; on again only what this switched off."),
+    ] = None,
+    fleet: Fleet = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Be in this generation: raise the epoch if the ledger is in another one, higher or lower; else do nothing.
+
+    What a release's hook runs before its workers start: those with COUNTERFOIL_GENERATION join no other (E_GENERATION).
+
+    \b
+    Example:
+      counterfoil epoch adopt 4 --reason "release 2.4"
+    """
+    from ..ledger.generations import adopt
+
+    on = None if create_switch is None else create_switch is OnOff.ON
+    with ledger_of(fleet) as (database, name):
+        adopted = adopt(database, name, generation, checked_reason(reason), create=on)
+    if adopted.raised:
+        _print_epoch(output, adopted.epoch)
+    elif output is Format.JSON:
+        print_json({"epoch": adopted.epoch})
+    else:
+        print_facts([("epoch", adopted.epoch)])
+        say(f"The ledger was in generation {generation} already.")
 
 
 def _print_epoch(output: Format, raised: int) -> None:
@@ -115,20 +159,35 @@ def _switch_create(fleet: str | None, reason: str, *, on: bool) -> None:
 
 
 @app.command()
-def rollback(*, reason: Reason, fleet: Fleet = None, output: Output = Format.TABLE) -> None:
+def rollback(
+    *,
+    reason: Reason,
+    generation: Annotated[
+        int | None,
+        typer.Option(
+            "--generation", min=1, max=MAX_EPOCH, metavar="N", help="Which release takes over, if it has one."
+        ),
+    ] = None,
+    once: Annotated[
+        str | None, typer.Option("--once", metavar="KEY", help="With the key of the last bump: do nothing.")
+    ] = None,
+    fleet: Fleet = None,
+    output: Output = Format.TABLE,
+) -> None:
     """Stop new operations and bump the epoch, in one transaction.
 
     Then start the older release's workers: they take over what is in flight in the same ledger. `create on` when all
     is well.
 
     \b
-    Example:
+    Examples:
       counterfoil rollback --reason "2.4 loses answers"
+      counterfoil rollback --generation 3 --once "$JOB_UID" --reason "helm rollback"
     """
     from ..ledger.switches import rollback as roll_back
 
     with ledger_of(fleet) as (database, name):
-        raised = roll_back(database, name, checked_reason(reason))
+        raised = roll_back(database, name, checked_reason(reason), generation=generation, once=once)
     _print_epoch(output, raised)
     say("New operations are off: `counterfoil create on` when all is well.")
 

@@ -1,4 +1,4 @@
-"""The commands around the fleet: the development stack, the schema, the demo."""
+"""The commands around the fleet: the development stack, the demo."""
 # ruff: noqa: PLC0415 - what a command needs is imported when it runs: `--help` takes 0.2 s instead of 1 s
 
 import sys
@@ -9,9 +9,8 @@ import typer
 
 from ..ledger.errors import InputRefused
 from ..ledger.location import DEFAULT_STATE_DIR
-from .connect import load_settings
 from .exits import Exit, end
-from .output import Format, Output, print_facts, print_json, print_table, say
+from .output import Format, Output, print_json, print_table, say
 
 if TYPE_CHECKING:
     from .devstack import Status
@@ -25,9 +24,7 @@ StateDir = Annotated[
 
 app = typer.Typer()
 dev = typer.Typer(no_args_is_help=True, help="Real PostgreSQL and Valkey, without Docker.")
-db = typer.Typer(no_args_is_help=True, help="The ledger's schema.")
 app.add_typer(dev, name="dev")
-app.add_typer(db, name="db")
 
 
 @dev.command()
@@ -107,34 +104,6 @@ def _print_status(output: Format, status: "Status") -> None:
         (server["name"], word, server["address"], server["pid"]) for server, word in zip(servers, words, strict=True)
     ]
     print_table(("SERVER", "STATE", "ADDRESS", "PID"), rows)
-
-
-@db.command()
-def upgrade() -> None:
-    """Bring the schema to this release's version; does nothing when it is there.
-
-    Needs a user who may create the schema and, the first time, two roles; else it prints the SQL for an administrator.
-
-    \b
-    Example:
-      COUNTERFOIL_DATABASE_URL=postgresql://owner@db/app counterfoil db upgrade
-    """
-    from ..ledger import migrate
-
-    version = migrate.upgrade(load_settings().require_database_url())
-    print_facts([("schema version", version)])
-
-
-@db.command()
-def check() -> None:
-    """Compare the database with this release; print the differences and exit 1 if there are any."""
-    from ..ledger import migrate
-
-    differences = migrate.check(load_settings().require_database_url())
-    for difference in differences:
-        print(difference)
-    end(Exit.INTERNAL if differences else Exit.OK)
-    say("the schema is as it should be.")
 
 
 @app.command()

@@ -14,6 +14,9 @@ _HIDDEN = "***"
 _NOT_SETTINGS = ("COUNTERFOIL_KEYS",)
 """Read where they are needed, and never shown."""
 
+_OF_COMMANDS = ("COUNTERFOIL_HOOKS_FILE",)
+"""What one command alone reads."""
+
 _SECRET_PARAMETER = re.compile(r"pass|secret|token|key", re.IGNORECASE)
 
 
@@ -34,7 +37,7 @@ def rows(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterato
 
 def unknown_variables(environ: Mapping[str, str] = os.environ) -> list[tuple[str, str | None]]:
     """Variables with our prefix that no setting has, each with the nearest that there is."""
-    known = [f"{_PREFIX}{name.upper()}" for name in Settings.model_fields] + list(_NOT_SETTINGS)
+    known = [f"{_PREFIX}{name.upper()}" for name in Settings.model_fields] + [*_NOT_SETTINGS, *_OF_COMMANDS]
     unknown = sorted(name for name in environ if name.startswith(_PREFIX) and name not in known)
     return [(name, next(iter(get_close_matches(name, known, n=1)), None)) for name in unknown]
 

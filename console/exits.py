@@ -12,6 +12,7 @@ from ..ledger.errors import (
     NoSuchOperation,
     NotSelected,
     RecoverFirst,
+    ReleaseTooOld,
     SchemaOutdated,
     StaleEpoch,
     StillRunning,
@@ -35,6 +36,8 @@ class Exit(IntEnum):
     UNREACHABLE = 9
     STALE = 75
     """EX_TEMPFAIL of sysexits: a worker whose epoch is over; whoever runs it starts the release that is current."""
+    TOO_OLD = 78
+    """EX_CONFIG of sysexits: a worker of a release that the ledger has left behind; starting it again is no use."""
     INTERRUPTED = 130
 
 
@@ -50,6 +53,7 @@ MEANS = {
     Exit.REFUSED: "refused: nothing was sent, nothing was changed",
     Exit.UNREACHABLE: "database, broker or server not reachable",
     Exit.STALE: "a worker whose epoch is over: start the release that is current",
+    Exit.TOO_OLD: "a release that the ledger has left behind: start a newer one",
     Exit.INTERRUPTED: "Ctrl-C: the operation goes on",
 }
 
@@ -82,6 +86,9 @@ _BY_CODE = {
     "E_UNREACHABLE": Exit.UNREACHABLE,
     "E_TLS": Exit.UNREACHABLE,
     "E_KEYS": Exit.USAGE,
+    "E_LISTEN": Exit.USAGE,
+    "E_BUSY": Exit.REFUSED,
+    "E_HEALTH_DIR": Exit.USAGE,
     "E_NO_SUCH_CASE": Exit.NOT_FOUND,
     "E_NO_CASE": Exit.NOT_FOUND,
     "E_NO_SUCH_ROUND": Exit.NOT_FOUND,
@@ -106,6 +113,7 @@ _BY_CLASS: tuple[tuple[type[CounterfoilError], Exit], ...] = (
     (SchemaOutdated, Exit.UNREACHABLE),
     (BrokerUnavailable, Exit.UNREACHABLE),
     (StaleEpoch, Exit.STALE),
+    (ReleaseTooOld, Exit.TOO_OLD),
 )
 
 

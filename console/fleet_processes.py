@@ -1,6 +1,5 @@
 """The fleet's long-running processes, as the command line starts them: a worker, one without a broker, beat."""
 
-import logging
 import os
 import signal
 import warnings
@@ -17,11 +16,9 @@ from ..ledger.states import QUEUES, Lane
 from ..workers.messages import SUBMIT
 from ..workers.settings import Settings
 from .exits import Exit
+from .logs import log_to_stderr
 from .output import say
 from .preflight import Fleet, check_broker, check_worker, epoch_is_over
-
-# What they say once a second, or once a request with its URL, is no news.
-_TOO_CHATTY = ("celery.app.trace", "celery.beat", "celery.worker.strategy", "httpx", "httpcore")
 
 
 def run_worker(settings: Settings) -> Exit:
@@ -31,7 +28,7 @@ def run_worker(settings: Settings) -> Exit:
     """
     fleet = check_worker(settings)
     check_broker(settings)
-    _log_to_stderr()
+    _log(settings)
     # Celery warns every root, because a message could run code; here only JSON is accepted, so none can.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     # The pool's children read their settings from the environment.
@@ -62,8 +59,9 @@ def run_solo(settings: Settings) -> Exit:
     Raises what the checks raise. Returns STALE when the epoch is over.
     """
     fleet = check_worker(settings)
-    _log_to_stderr()
-    from ..workers.fleet import make_deliverer, make_drive  # noqa: PLC0415
+    settings = settings.model_copy(update={"epoch": fleet.epoch})  # a bump that comes now ends this worker as well
+    _log(settings)
+    from ..workers.fleet import make_deliverer, make_drive, pulse  # noqa: PLC0415
 
     # Not an Event: its lock could be held at the moment in which the handler runs; a SimpleQueue takes a put any time.
     endings: SimpleQueue[str] = SimpleQueue()
@@ -73,7 +71,7 @@ def run_solo(settings: Settings) -> Exit:
         endings.put("asked")
 
     deliverer = make_deliverer(settings)
-    drive = make_drive(settings, solo=True, ended=endings.put)
+    drive = make_drive(settings, solo=True, ended=endings.put, beat=pulse(settings))
     signal.signal(signal.SIGTERM, asked)
     signal.signal(signal.SIGINT, asked)
     drive.start()
@@ -85,7 +83,7 @@ def run_solo(settings: Settings) -> Exit:
         deliverer.stop()
     if reason == "asked":
         say("stopping: bringing home what is out. Ctrl-C stops at once.")
-        if not drive.stop():
+        if not drive.stop(settings.stop_grace_s):
             say("stopped with requests still out; their leases run out and others go on.")
         return Exit.OK
     if reason == "stale":
@@ -109,7 +107,7 @@ def run_beat(settings: Settings) -> Exit:
     Raises SettingsError, BrokerUnavailable.
     """
     check_broker(settings)
-    _log_to_stderr()
+    _log(settings)
     from ..workers.app import app  # noqa: PLC0415  `app` reads the settings
 
     say("beat ticks.")
@@ -139,11 +137,9 @@ def _serving(settings: Settings, fleet: Fleet) -> str:
     return f"worker ready: fleet {settings.fleet}, epoch {fleet.epoch}, {lanes}, targets {', '.join(fleet.targets)}."
 
 
-def _log_to_stderr() -> None:
-    """One format for everything, on stderr; Celery must not set up its own."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s")
-    for name in _TOO_CHATTY:
-        logging.getLogger(name).setLevel(logging.WARNING)
+def _log(settings: Settings) -> None:
+    """As every process of ours; Celery must not set up its own."""
+    log_to_stderr(settings)
     setup_logging.connect(_nothing_more)
 
 

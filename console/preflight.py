@@ -7,13 +7,14 @@ from urllib.parse import urlsplit
 
 from redis.exceptions import RedisError
 
-from ..ledger import epochs, migrate
+from ..ledger import epochs, generations, migrate
 from ..ledger.database import Database
-from ..ledger.errors import LedgerUnavailable, SchemaOutdated
+from ..ledger.errors import LedgerUnavailable
 from ..ledger.store import Store
 from ..workers.bucket import redis_client
 from ..workers.settings import Settings
 from ..workers.targets import load_targets
+from ..workers.telemetry import check_otel
 from .exits import BrokerUnavailable
 
 
@@ -29,8 +30,10 @@ def check_worker(settings: Settings) -> Fleet:
     """Database, schema, fleet and targets file, in this order; then the targets are announced: whoever reads "worker
     ready" may hand a call in, although the pool's children are still starting.
 
-    Raises SettingsError, LedgerUnavailable, SchemaOutdated, RecoverFirst, InputRefused (no such fleet), TargetsError.
+    Raises SettingsError, LedgerUnavailable, SchemaOutdated, ReleaseTooOld, RecoverFirst, InputRefused (no such fleet),
+    StaleEpoch (E_GENERATION), TargetsError.
     """
+    check_otel(settings)
     with _checked_ledger(settings) as (database, epoch):
         targets = load_targets(settings.targets_file)
         store = Store(database, settings.fleet, epoch, lambda target, tool: targets[target].policy(tool))
@@ -51,15 +54,10 @@ def check_ledger(settings: Settings) -> None:
 def _checked_ledger(settings: Settings) -> Iterator[tuple[Database, int]]:
     """The ledger at this release's schema, with the fleet's epoch."""
     url = settings.require_database_url()
-    found, wanted = migrate.current(url), migrate.head()
-    if found != wanted:
-        raise SchemaOutdated(
-            f"the ledger's schema is at version {found or 'none'}, this release wants {wanted}.",
-            next_step="Run `counterfoil db upgrade` (with the release that is the newer one).",
-        )
+    migrate.require(url)
     database = Database(url, fleet=settings.fleet, pool_size=1)
     try:
-        yield database, epochs.current_epoch(database, settings.fleet)
+        yield database, generations.join(database, settings.fleet, settings.generation)
     finally:
         database.dispose()  # nothing of it may be open when Celery forks
 

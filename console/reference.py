@@ -11,6 +11,8 @@ from pathlib import Path
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from ..ledger.housekeeping import KEPT_DAYS
+from ..workers.metrics import FAMILIES, counted
 from ..workers.target_keys import Key, all_keys
 from .codes import SECTIONS, Section
 from .exits import MEANS
@@ -80,6 +82,22 @@ def _commands() -> str:
     return _table(("command", "does"), below(get_command(app), ""))
 
 
+def _metrics() -> str:
+    gauges = (
+        (f"`counterfoil_{x.name}`", "gauge", ", ".join(f"`{label}`" for label in x.labels), x.means) for x in FAMILIES
+    )
+    counts = (
+        (f"`{metric.name}{'_total' if metric.type == 'counter' else ''}`", metric.type, labels, metric.documentation)
+        for metric, labels in counted()
+    )
+    return _table(("metric", "kind", "labels", "means"), (*gauges, *counts))
+
+
+def _kept() -> str:
+    rows = ((f"`{kind}`", "for ever" if days is None else f"{days} days") for kind, days in KEPT_DAYS.items())
+    return _table(("kind", "kept after its end"), rows)
+
+
 _BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "targets.md": {
         "keys-of-a-target": lambda: _keys("a target"),
@@ -87,6 +105,8 @@ _BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "keys-of-a-tool": lambda: _keys("a tool"),
     },
     "cli.md": {"exit-codes": _exits, "commands": _commands},
+    "operate/signals.md": {"metrics": _metrics},
+    "operate/housekeeping.md": {"kept": _kept},
 }
 
 

@@ -117,4 +117,4 @@ def _loop(state_dir: Path, name: str, entry: Entry) -> Iterator[tuple[Settings, 
         try:
             yield settings, ended.empty
         finally:
-            drive.stop()
+            drive.stop(settings.stop_grace_s)

@@ -20,6 +20,7 @@ from .errors import LedgerUnavailable, RecoverFirst, SchemaOutdated, StoodStill
 
 APP_ROLE = "counterfoil_app"
 PRODUCER_ROLE = "counterfoil_producer"
+READER_ROLE = "counterfoil_reader"
 TRIES = 3
 """40001, 40P01, 55P03: the transaction is run again from its locks, at most three times; nothing sent is part of it."""
 
@@ -62,13 +63,14 @@ class UntypedListDumper(ListDumper):
 class Database:
     """A pool of connections for one process. Not shared over a fork: make it after.
 
+    Work is done under `role` where the login is a member of it, else (and with None) under the login's own rights.
     `fleet` makes every new connection compare the database's identity with the one in the epoch row (SPEC section 8:
     after a promotion or a restore nothing is sent until `recover` has run; a promotion ends connections, so opening
     is the moment).
     """
 
     def __init__(
-        self, database_url: str, *, fleet: str | None = None, role: str = APP_ROLE, pool_size: int = 4
+        self, database_url: str, *, fleet: str | None = None, role: str | None = APP_ROLE, pool_size: int = 4
     ) -> None:
         self._fleet = fleet
         self._role = role

@@ -83,8 +83,17 @@ def exclusively(database: Database, work: Callable[[Connection], T], *, ends_blo
     )
 
 
-def raise_epoch(connection: Connection, fleet: str, reason: str, to: int | None = None) -> int:
-    """The bump itself, under the lock of `exclusively`. Raises InputRefused (E_FLEET_UNKNOWN, E_EPOCH_DOWN)."""
+def raise_epoch(
+    connection: Connection,
+    fleet: str,
+    reason: str,
+    to: int | None = None,
+    *,
+    generation: int | None = None,
+    once: str | None = None,
+) -> int:
+    """The bump itself, under the lock of `exclusively`. `generation`: the release that the epoch is for from now on;
+    None leaves it. `once`: what `raised_by` will say of it. Raises InputRefused (E_FLEET_UNKNOWN, E_EPOCH_DOWN)."""
     found = plain_epoch(connection, fleet)
     wanted = found + 1 if to is None else to
     if wanted < found:
@@ -94,8 +103,15 @@ def raise_epoch(connection: Connection, fleet: str, reason: str, to: int | None 
             next_step="Epochs only grow: to go back to an older release, bump and start its workers in the new epoch.",
         )
     arguments = {"fleet": fleet, "reason": reason[:MAX_REASON_CHARS], "epoch": wanted}
-    connection.execute(statement("bump"), arguments)
+    connection.execute(statement("bump"), arguments | {"generation": generation, "once": once})
     return wanted
+
+
+def raised_by(connection: Connection, fleet: str, once: str | None) -> bool:
+    """Whether the last bump bore this key: then whoever asks for it again has had it."""
+    table = execution_epoch.c
+    found = connection.execute(select(table.bump_key).where(table.fleet == fleet)).scalar_one_or_none()
+    return once is not None and found == once
 
 
 def void_leases(database: Database, fleet: str, epoch: int) -> None:

@@ -10,7 +10,8 @@ CounterfoilError: the base
 - StaleEpoch (E_STALE_EPOCH): this process serves an epoch that is over
 - RecoverFirst (E_RECOVER_FIRST): the database was promoted or restored; nothing may be sent yet
 - LedgerUnavailable (E_LEDGER_UNAVAILABLE): the database can't be reached
-- SchemaOutdated (E_SCHEMA): the tables are missing, or older or newer than this version
+- SchemaOutdated (E_SCHEMA): the tables are missing, or older than this release
+- ReleaseTooOld (E_RELEASE_TOO_OLD): a migration shut this release out
 """
 
 
@@ -77,3 +78,9 @@ class StoodStill(LedgerUnavailable):
 
 class SchemaOutdated(CounterfoilError):
     code = "E_SCHEMA"
+
+
+class ReleaseTooOld(CounterfoilError):
+    """The ledger was brought up to a version that this release can't live with."""
+
+    code = "E_RELEASE_TOO_OLD"

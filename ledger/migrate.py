@@ -4,6 +4,7 @@ Everything happens in-process through Alembic's API (a call of its command line 
 the database: one schema, no superuser, `search_path` untouched.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
@@ -14,14 +15,15 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import Connection, create_engine, select, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 from sqlalchemy.pool import NullPool
 
-from . import side_tables
-from .database import driver_url
-from .errors import LedgerUnavailable, SchemaOutdated
-from .tables import SCHEMA
+from .database import driver_url, statement
+from .errors import LedgerUnavailable, ReleaseTooOld, SchemaOutdated
+from .side_tables import schema_floor
+from .store import MONTHS_AHEAD
+from .tables import SCHEMA, metadata
 
 _LOCK = 7_401_001
 """Advisory lock number: two `upgrade`s at once, one does the work."""
@@ -55,13 +57,16 @@ def roles_sql() -> str:
 
 
 def upgrade(database_url: str) -> str:
-    """Bring the schema to this version and return it. Does nothing when it is there.
+    """Bring the schema to this version and return the one that it has. Does nothing when it is there, or is newer.
 
     Raises SchemaOutdated when the roles are missing and can't be made by this user (its text holds the SQL for an
     administrator), LedgerUnavailable when the database can't be reached.
     """
     with _connected(database_url) as connection:
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+        found = _version(connection)
+        if found is not None and found > head():
+            return found
         try:
             with connection.begin_nested():
                 connection.exec_driver_sql(roles_sql(), execution_options={"no_parameters": True})
@@ -73,6 +78,7 @@ def upgrade(database_url: str) -> str:
         connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA} AUTHORIZATION counterfoil_owner")
         connection.exec_driver_sql("SET LOCAL ROLE counterfoil_owner")
         command.upgrade(_config(connection), "head")
+        connection.execute(statement("make_partitions"), {"ahead": MONTHS_AHEAD})
         connection.commit()
         return head()
 
@@ -85,12 +91,45 @@ def head() -> str:
 def current(database_url: str) -> str | None:
     """The schema version that the database has, None without our schema."""
     with _connected(database_url) as connection:
-        return MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA}).get_current_revision()
+        return _version(connection)
+
+
+def _version(connection: Connection) -> str | None:
+    context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
+    return context.get_current_revision()
+
+
+_PARTITION = re.compile(r"(journal|evidence)_(before|rest|\d{4}_\d{2})")
+
+
+def require(database_url: str) -> str:
+    """That this release may work on this ledger; returns the version that the ledger has. A newer one is fine unless a
+    migration since shut older releases out (`schema_floor`): after a roll-back the release before runs on the newer
+    schema.
+
+    Raises SchemaOutdated where the ledger is older than this release or no ledger, ReleaseTooOld, LedgerUnavailable.
+    """
+    with _connected(database_url) as connection:
+        found = _version(connection)
+        if found is None or found < head():
+            raise SchemaOutdated(
+                f"the ledger's schema is at version {found or 'none'}, this release wants {head()}.",
+                next_step="Run `counterfoil db upgrade`.",
+            )
+        floor, why = connection.execute(select(schema_floor.c.version, schema_floor.c.why)).one()
+    if head() < floor:
+        raise ReleaseTooOld(
+            f"this release is of schema version {head()}, the ledger takes {floor} and newer: {why}.",
+            next_step="Start the release that is current; what is in flight goes on with it.",
+        )
+    return found
 
 
 def _ours(name: str | None, kind: str, _parents: object) -> bool:
-    """Only our schema is looked at: we are guests."""
-    return name == SCHEMA if kind == "schema" else True
+    """Only our schema is looked at: we are guests. Partitions are as their parents."""
+    if kind == "schema":
+        return name == SCHEMA
+    return kind != "table" or _PARTITION.fullmatch(name or "") is None
 
 
 def check(database_url: str) -> list[str]:
@@ -106,4 +145,4 @@ def check(database_url: str) -> list[str]:
         found = context.get_current_revision()
         if found != head():
             return [f"the schema is at version {found}, this code wants {head()}: run `counterfoil db upgrade`"]
-        return [str(difference) for difference in compare_metadata(context, side_tables.notice.metadata)]
+        return [str(difference) for difference in compare_metadata(context, metadata)]

@@ -122,9 +122,11 @@ class Pushes:
 
 
 def webhook_endpoints(database: Database) -> list[WebhookEndpoint]:
-    """The endpoints that have failed or were stopped, by namespace."""
+    """The endpoints that fail or were stopped, by namespace."""
+    table = webhook_endpoint.c
+    ill = select(webhook_endpoint).where((table.failures > 0) | table.stopped_at.is_not(None))
     with database.autocommit() as connection:
-        rows = connection.execute(select(webhook_endpoint).order_by(webhook_endpoint.c.namespace)).mappings()
+        rows = connection.execute(ill.order_by(table.namespace)).mappings()
         return [WebhookEndpoint(**plain(row)) for row in rows]
 
 

@@ -67,6 +67,7 @@ notice = Table(
     moment("acked_at"),
     CheckConstraint("kind IN ('input_required', 'attention')", name="notice_kind"),
     Index("notice_waiting", "namespace", "created_at", postgresql_where=text("acked_at IS NULL")),
+    Index("notice_acked", "namespace", "acked_at", postgresql_where=text("acked_at IS NOT NULL")),
     comment="What a call node's owner should know before there is a receipt. At least once, deduped by id.",
 )
 
@@ -155,4 +156,24 @@ shadow_report = Table(
     PrimaryKeyConstraint("namespace", "call_node_id"),
     CheckConstraint("outcome IN ('succeeded', 'failed', 'cancelled')", name="shadow_report_outcome"),
     comment="What the old path made of a call node that also ran as a shadow.",
+)
+
+pulse = Table(
+    "pulse",
+    metadata,
+    Column("fleet", Text),
+    Column("name", Text),
+    moment("seen_at", nullable=False),
+    PrimaryKeyConstraint("fleet", "name"),
+    comment="When a part of the fleet was last heard of: a tick of beat that reached a worker.",
+)
+
+schema_floor = Table(
+    "schema_floor",
+    metadata,
+    Column("one", Boolean, primary_key=True, server_default=text("true")),
+    Column("version", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    CheckConstraint("one", name="schema_floor_one"),
+    comment="The oldest schema version whose release may still work on this ledger, and why.",
 )

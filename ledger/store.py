@@ -21,6 +21,9 @@ from .tables import execution_epoch, operation, target_state, tool_descriptor, t
 EVIDENCE_GRACE_S = 2.0
 """A living bearer consumes its own evidence well within this; afterwards anybody does."""
 
+MONTHS_AHEAD = 2
+"""A fleet that stands still for so long finds its months missing, and writes into the rest partition."""
+
 QUARANTINE_AFTER = 5
 """Claims in a row without an applied outcome."""
 
@@ -84,6 +87,16 @@ class Store:
                 {"fleet": self.fleet, "lanes": [str(lane) for lane in lanes], "ahead_s": ahead_s, "limit": limit},
             )
             return [Due(Lane(lane), target, count) for lane, target, count in found]
+
+    def make_partitions(self) -> None:
+        """Prepare the months to come of journal and evidence. Does nothing where they are."""
+        with self.database.autocommit() as connection:
+            connection.execute(statement("make_partitions"), {"ahead": MONTHS_AHEAD})
+
+    def seen(self, name: str) -> None:
+        """Keep that this part of the fleet was heard of just now, to within 5 s."""
+        with self.database.autocommit() as connection:
+            connection.execute(statement("seen"), {"fleet": self.fleet, "name": name})
 
     def claim(self, lane: Lane, target: str, *, limit: int, ahead_s: float, lease_s: float) -> list[tuple[Lease, Row]]:
         """Lease due rows and read their operations. Empty when nothing is due or this epoch is over."""

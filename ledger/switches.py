@@ -31,6 +31,7 @@ class EpochNow(Record):
 
     fleet: str
     epoch: int
+    generation: int | None
     reason: str
     bumped_at: datetime
     create_on: bool
@@ -70,25 +71,39 @@ def set_create(database: Database, fleet: str, *, on: bool, reason: str) -> None
         _write_create(connection, fleet, on=on, reason=reason)
 
 
-def rollback(database: Database, fleet: str, reason: str) -> int:
+def rollback(
+    database: Database, fleet: str, reason: str, *, generation: int | None = None, once: str | None = None
+) -> int:
     """Stop new operations and bump the epoch in one transaction, since a door between the two would open an operation
     in the new epoch; returns the epoch. What is in flight is taken over by workers of the new epoch.
 
-    Raises InputRefused (E_FLEET_UNKNOWN), and as `epochs.exclusively`.
+    `generation`: the release that takes over, where releases name theirs. `once`: a key of this roll-back; with that of
+    the last bump nothing is done, so that a hook which broke off after its commit may run again. Raises InputRefused
+    (E_FLEET_UNKNOWN), and as `epochs.exclusively`.
     """
 
     def both(connection: Connection) -> int:
+        if epochs.raised_by(connection, fleet, once):
+            return epochs.plain_epoch(connection, fleet)
         _write_create(connection, fleet, on=False, reason=reason)
-        return epochs.raise_epoch(connection, fleet, f"roll-back: {reason}")
+        return epochs.raise_epoch(connection, fleet, f"roll-back: {reason}", generation=generation, once=once)
 
     raised = epochs.exclusively(database, both)
     epochs.void_leases(database, fleet, raised)
     return raised
 
 
-def _write_create(connection: Connection, fleet: str, *, on: bool, reason: str) -> None:
+def write_create_of_values(connection: Connection, fleet: str, *, on: bool, reason: str) -> None:
+    """The values' word for new operations. On: only where the values, and no person, switched them off."""
+    if not on:
+        _write_create(connection, fleet, on=False, reason=reason, by_values=True)
+    elif connection.execute(select(control.c.by_values).where(control.c.fleet == fleet)).scalar_one_or_none():
+        _write_create(connection, fleet, on=True, reason=reason)
+
+
+def _write_create(connection: Connection, fleet: str, *, on: bool, reason: str, by_values: bool = False) -> None:
     epochs.plain_epoch(connection, fleet)
-    values = {"create_on": on, "reason": reason[: epochs.MAX_REASON_CHARS], "changed_at": _NOW}
+    values = {"create_on": on, "reason": reason[: epochs.MAX_REASON_CHARS], "changed_at": _NOW, "by_values": by_values}
     query = insert(control).values(fleet=fleet, **values)
     connection.execute(query.on_conflict_do_update(index_elements=["fleet"], set_=values))
 
@@ -104,7 +119,7 @@ def epoch_now(connection: Connection, fleet: str) -> EpochNow:
     )
     query = (
         select(
-            *(table.fleet, table.epoch, table.reason, table.bumped_at),
+            *(table.fleet, table.epoch, table.generation, table.reason, table.bumped_at),
             func.coalesce(control.c.create_on, text("true")).label("create_on"),
             control.c.reason.label("create_reason"),
             *(refused.c.refused, refused.c.last_refused_at),

@@ -72,6 +72,8 @@ execution_epoch = Table(
     Column("timeline", Integer, nullable=False),
     Column("reason", Text, nullable=False, server_default=text("'created'")),
     moment("bumped_at", nullable=False, default=True),
+    Column("generation", BigInteger),
+    Column("bump_key", Text),
     CheckConstraint("epoch >= 1", name="execution_epoch_positive"),
 )
 
@@ -82,6 +84,7 @@ control = Table(
     Column("create_on", Boolean, nullable=False, server_default=text("true")),
     Column("reason", Text),
     moment("changed_at", nullable=False, default=True),
+    Column("by_values", Boolean, nullable=False, server_default=text("false")),
 )
 
 namespace = Table(
@@ -285,6 +288,8 @@ evidence = Table(
     moment("consumed_at"),
     Index("evidence_unconsumed", "fleet", "received_at", postgresql_where=text("consumed_at IS NULL")),
     Index("evidence_operation", "operation_id"),
+    Index("evidence_waiting", "operation_id", postgresql_where=text("consumed_at IS NULL")),
+    postgresql_partition_by="RANGE (id)",
     comment="What a server said, exact bytes. Appended without any fence; consumed_at is the only thing that changes.",
 )
 
@@ -330,6 +335,7 @@ terminal_receipt = Table(
     UniqueConstraint("namespace", "call_node_id", name="terminal_receipt_call_node"),
     CheckConstraint(f"state IN ({_TERMINAL})", name="terminal_receipt_state"),
     CheckConstraint(_words(Outcome, "outcome"), name="terminal_receipt_outcome"),
+    Index("terminal_receipt_accepted", "accepted_at"),
     comment="Immutable. Written only by accept_terminal.",
 )
 
@@ -347,6 +353,7 @@ ready_outbox = Table(
     moment("acked_at"),
     UniqueConstraint("receipt_id", name="ready_outbox_receipt"),
     Index("ready_outbox_waiting", "namespace", "created_at", postgresql_where=text("acked_at IS NULL")),
+    Index("ready_outbox_acked", "namespace", "acked_at", postgresql_where=text("acked_at IS NOT NULL")),
 )
 
 reconciliation_case = Table(
@@ -384,6 +391,7 @@ journal = Table(
     Column("code", Text),
     Column("why", Text),
     PrimaryKeyConstraint("operation_id", "seq"),
+    postgresql_partition_by="RANGE (operation_id)",
 )
 
 refused_write = Table(
@@ -396,5 +404,6 @@ refused_write = Table(
     Column("epoch", BigInteger, nullable=False),
     Column("what", Text, nullable=False),
     moment("at", nullable=False, default=True),
+    Index("refused_write_at", "fleet", "at"),
     comment="What an older epoch tried: refused, kept, counted.",
 )

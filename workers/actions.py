@@ -25,6 +25,16 @@ ContractKey: TypeAlias = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """Whose request it is, for telemetry alone."""
+
+    operation_id: UUID
+    lane: Lane
+    tool: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class Send:
     """Send this request. An effect is connected first and then waits for Go or Abort before its first byte."""
 
@@ -32,6 +42,8 @@ class Send:
     target: str
     credential: str
     request: Request
+    about: About | None = None
+    """None: a question of the process's own, as a negotiation."""
 
 
 @dataclass(frozen=True, slots=True)

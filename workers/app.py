@@ -12,7 +12,7 @@ from celery import Celery, shared_task
 
 from ..beat_schedule import BEAT_SCHEDULE
 from ..ledger.states import QUEUES
-from .beat import Ticker
+from .beat import HEALTH_DIR, Ticker
 from .messages import SUBMIT
 from .settings import Settings
 
@@ -115,6 +115,7 @@ def make_app(settings: Settings) -> Celery:
         # -- beat
         beat_scheduler=f"{Ticker.__module__}:{Ticker.__qualname__}",
         beat_schedule=BEAT_SCHEDULE,
+        **{HEALTH_DIR: settings.health_dir},
     )
     return app
 

@@ -277,6 +277,18 @@ class FallbackBucket:
         self._retry_at_s = None
 
 
+def closings(client: Redis) -> dict[str, float] | None:
+    """Target -> for how many seconds its bucket is closed, of those that are; None where there are no buckets yet. For
+    people: reads and changes nothing. Raises redis.RedisError."""
+    held = {str(name, "utf-8"): float(value) for name, value in client.hgetall(KEY).items()}  # type: ignore[arg-type]
+    if "since" not in held:
+        return None
+    seconds, microseconds = client.time()
+    now_us = seconds * 1_000_000 + microseconds
+    closed = {name.removesuffix("/closed"): until for name, until in held.items() if name.endswith("/closed")}
+    return {target: (until - now_us) / 1e6 for target, until in closed.items() if until > now_us}
+
+
 def redis_client(broker_url: str) -> Redis:
     """A client for the bucket: half a second a step, one immediate second try on a connection that had died idle.
 

@@ -23,6 +23,7 @@ from . import interpret
 from .actions import ContractKey
 from .sessions import Sessions
 from .targets import Target, Targets
+from .traces import traceparent
 
 MAX_SCHEMAS = 4096
 
@@ -34,7 +35,7 @@ LoadDescriptors: TypeAlias = Callable[[Iterable[bytes]], Mapping[bytes, bytes]]
 
 class Catalog:
     """Targets of one worker. `load_descriptors` reads descriptors by digest from the ledger; `new_id` makes request
-    ids of readings."""
+    ids of readings. `traced`: calls carry a trace context."""
 
     def __init__(
         self,
@@ -42,8 +43,11 @@ class Catalog:
         load_descriptors: LoadDescriptors,
         sessions: Sessions,
         new_id: Callable[[], str] = random_id,
+        *,
+        traced: bool = False,
     ) -> None:
         self._targets = targets
+        self._traced = traced
         self.sessions = sessions
         self.load_descriptors = load_descriptors
         self._adapters: dict[str, Adapter] = {
@@ -165,6 +169,7 @@ class Catalog:
             replies=tuple(InputReply(one.key, one.method, one.content, one.reply_to) for one in row.replies),
             state=row.operation.request_state,
             lookup_tool=policy.lookup_tool,
+            traceparent=traceparent(row.id, row.operation.attempt) if self._traced else "",
             made_at_s=(row.id.int >> 80) / 1000,  # its id is a UUIDv7, whose first 48 bits are these milliseconds
         )
 

@@ -32,6 +32,7 @@ from ..adapters.wire_httpx import HttpxTransport
 from ..ledger.database import Database
 from ..ledger.errors import CounterfoilError
 from ..ledger.pushes import Failing, Push, Pushes
+from .traces import traceparent
 from .webhooks import INLINE_RESULT_BYTES, BadSecretError, Webhook, event_body, secret_key, signed_headers
 
 log = logging.getLogger(__name__)
@@ -110,6 +111,7 @@ class Deliverer:
         fleet: str = "main",
         rng: Callable[[], float],
         tick_s: float = 1.0,
+        traced: bool = False,
     ) -> None:
         self._database = Database(database_url, fleet=fleet, pool_size=1)
         self._pushes = Pushes(self._database)
@@ -117,6 +119,7 @@ class Deliverer:
         self._credentials = credentials
         self._rng = rng
         self._tick_s = tick_s
+        self._traced = traced
         self._tls: ssl.SSLContext = httpx.create_ssl_context(trust_env=False)
         self._transports: dict[str, Transport] = {}
         self._busy: dict[str, asyncio.Task[None]] = {}
@@ -210,6 +213,7 @@ class Deliverer:
             headers = (
                 ("content-type", "application/cloudevents+json"),
                 *signed_headers(push.id, push.now_s, body, keys).items(),
+                *((("traceparent", traceparent(push.operation_id, 1)),) if self._traced else ()),
             )
             request = Request("POST", webhook.url, headers, body, deadline_s=DEADLINE_S, max_bytes=MAX_ANSWER_BYTES)
             return await self._transport(webhook).send(request)

@@ -16,7 +16,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import singledispatchmethod
 from typing import Any, TypeVar
 
@@ -36,6 +36,7 @@ from .engine import SERVED, Engine
 from .jobs import Pace
 from .performer import Performer, failed
 from .targets import Targets
+from .telemetry import Tracing, Untraced
 from .vault import Vault
 
 log = logging.getLogger(__name__)
@@ -45,15 +46,17 @@ GATHER_S = 0.025
 """What arrives within this of the first arrival shares a step: ten connections of one claim make one intent. Nothing is
 gathered where others wait for their places."""
 
-STOP_GRACE_S = 90.0
-"""How long a stop waits for submits that are out; their own `answer_by` bounds them."""
+STUCK_S = 60.0
+"""One write to the ledger is bounded by its time limits, three tries included; at twice that its connection is one that
+nobody answers on, and the process does not move any more."""
 
 
 class Drive:
     """One process's loop with everything it runs on. Made after a fork, started once, stopped once.
 
     `ended` is called from the loop's thread when the loop ends without having been asked to: the epoch is over
-    ("stale"), or a bug ("crashed"). A process without a loop is of no use and should end.
+    ("stale"), or a bug ("crashed"). A process without a loop is of no use and should end. `moved` is called with the
+    loop's clock at each of its turns, at least once a second, while all three lines move.
     """
 
     def __init__(
@@ -66,8 +69,10 @@ class Drive:
         pace: Pace | None = None,
         lanes: Sequence[Lane] = SERVED,
         ended: Callable[[str], None],
+        moved: Callable[[float], None] = lambda _: None,
         vault: Vault | None = None,
         epoch: int | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self._database = Database(database_url, fleet=fleet, pool_size=4)
         self.epoch = epochs.current_epoch(self._database, fleet)
@@ -75,8 +80,13 @@ class Drive:
             self._database.dispose()
             raise StaleEpoch(f"this worker was started in epoch {epoch}, the ledger is in {self.epoch}.")
         self._pace = pace or Pace()
-        self._performer = Performer(self._database, targets, bucket, fleet=fleet, epoch=self.epoch, vault=vault)
+        self._performer = Performer(
+            self._database, targets, bucket, fleet=fleet, epoch=self.epoch, vault=vault, traced=tracing is not None
+        )
         self._ended = ended
+        self._moved = moved
+        self._tracing = tracing
+        self._since_s: dict[ThreadPoolExecutor, float] = {}
         self._engine = Engine(self._performer.catalog, self._pace, lanes, rng=random.random, new_token=uuid.uuid4)
         self._bulk = ThreadPoolExecutor(1, "counterfoil-bulk")
         self._urgent = ThreadPoolExecutor(1, "counterfoil-urgent")
@@ -114,6 +124,10 @@ class Drive:
         """Which (lane, target) has due work."""
         return self._performer.store.plan(SERVED, ahead_s=self._pace.claim_ahead_s, limit=2 * self._pace.claim_batch)
 
+    def ticked(self) -> None:
+        """A tick of beat's came through: the ledger remembers when the last one did."""
+        self._performer.store.seen("beat")
+
     @property
     def batch(self) -> int:
         """Rows that one claim takes."""
@@ -131,8 +145,9 @@ class Drive:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._wake.set)
 
-    def stop(self, grace_s: float = STOP_GRACE_S) -> bool:
-        """Take nothing new, bring home what is out, end. True when all came home within `grace_s`."""
+    def stop(self, grace_s: float) -> bool:
+        """Take nothing new, bring home what is out, end. True when all came home within `grace_s`: the `answer_by` of
+        each bounds it."""
         if self._thread.is_alive():
             self.post(act.Drain())
             self._thread.join(grace_s)
@@ -154,6 +169,8 @@ class Drive:
             self._loop.run_until_complete(self._close())
             self._loop.close()
             self._database.dispose()
+            if self._tracing is not None:
+                self._tracing.close()
         if reason != "drained":
             self._ended(reason)
 
@@ -162,7 +179,10 @@ class Drive:
             self._wake.clear()
             self._roused = False
             arrivals = [self._arrivals.popleft() for _ in range(len(self._arrivals))]
-            answer = self._engine.step(time.monotonic(), arrivals)
+            now_s = time.monotonic()
+            answer = self._engine.step(now_s, arrivals)
+            if all(now_s - since_s < STUCK_S for since_s in list(self._since_s.values())):
+                self._moved(now_s)
             for wire in answer.wire:
                 self._put(wire)
             for write in answer.writes:
@@ -242,7 +262,10 @@ class Drive:
             guard = Guard(allow_private=self._performer.catalog.target(send.target).allow_private)
             transport = self._transports[send.target] = AiohttpTransport(guard, self._credentials, self._tls)
         try:
-            return await transport.send(send.request, credential=send.credential, **hooks)
+            with nullcontext(Untraced(send.request)) if self._tracing is None else self._tracing.span(send) as span:
+                reply = await transport.send(span.request, credential=send.credential, **hooks)
+                span.answered(reply)
+                return reply
         except Exception as error:
             # A bug of the transport must not lose the row. Nobody knows whether bytes left.
             log.exception("the transport failed")
@@ -288,11 +311,13 @@ class Drive:
         self, executor: ThreadPoolExecutor, work: Callable[[], list[act.Arrival]], write: act.Write | None
     ) -> None:
         def attempt() -> None:
+            self._since_s[executor] = time.monotonic()
             try:
                 arrivals = work()
             except Exception as error:  # noqa: BLE001  whatever it is, the loop has to know that this write did not succeed
                 assert write is not None
                 arrivals = [failed(write, error)]
+            del self._since_s[executor]
             self._arrivals.extend(arrivals)
             self._rouse()
 

@@ -16,9 +16,11 @@ from ..ledger.errors import CounterfoilError, StaleEpoch
 from .bucket import Bucket, FallbackBucket, LocalBucket, RedisBucket, redis_client
 from .deliver import Deliverer
 from .drive import Drive, end_process
+from .health import SERVING, STARTING, Pulse
 from .jobs import Pace
 from .settings import Settings
 from .targets import load_targets
+from .telemetry import make_tracing
 from .vault import load_vault
 from .webhooks import load_webhooks
 
@@ -31,9 +33,21 @@ _deliverer: Deliverer | None = None
 _ending = threading.Event()
 
 
-def make_drive(settings: Settings, *, solo: bool, ended: Callable[[str], None] = end_process) -> Drive:
+def pulse(settings: Settings, kind: str = "worker") -> Callable[[float, str], None]:
+    """How this process says that it moves (seconds on a clock that only grows, STARTING or SERVING). Raises
+    HealthError."""
+    return (lambda _now_s, _word: None) if settings.health_dir is None else Pulse(settings.health_dir, kind).beat
+
+
+def make_drive(
+    settings: Settings,
+    *,
+    solo: bool,
+    ended: Callable[[str], None] = end_process,
+    beat: Callable[[float, str], None] = lambda _now_s, _word: None,
+) -> Drive:
     """A loop for this process. `solo`: the only process of the fleet, so an exact bucket of its own, no broker, its
-    own ticks.
+    own ticks. `beat`: as `pulse` makes it.
 
     Raises TargetsError, SettingsError, LedgerUnavailable, SchemaOutdated, RecoverFirst.
     """
@@ -66,7 +80,9 @@ def make_drive(settings: Settings, *, solo: bool, ended: Callable[[str], None] =
         lanes=settings.lanes,
         epoch=settings.epoch,
         ended=ended,
+        moved=lambda now_s: beat(now_s, SERVING),
         vault=load_vault(settings.state_dir) if sessions else None,
+        tracing=make_tracing(settings),
     )
 
 
@@ -84,6 +100,7 @@ def make_deliverer(settings: Settings) -> Deliverer | None:
         fleet=settings.fleet,
         rng=random.random,
         tick_s=settings.tick_s,
+        traced=settings.otel,
     )
 
 
@@ -107,11 +124,14 @@ def _serve() -> None:
     again."""
     global _drive, _deliverer  # noqa: PLW0603  one loop a process is the design
     told = ""
+    beat: Callable[[float, str], None] | None = None
     while not _ending.is_set():
         try:
             settings = Settings.load()
+            beat = beat or pulse(settings)
+            beat(time.monotonic(), STARTING)  # noqa: TID251  a port
             deliverer = make_deliverer(settings)
-            drive = make_drive(settings, solo=False, ended=_end_worker)
+            drive = make_drive(settings, solo=False, ended=_end_worker, beat=beat)
             drive.start()
         except StaleEpoch:
             _end_worker("stale")
@@ -137,7 +157,7 @@ def _begin(**_: Any) -> None:
 
 def _end(**_: Any) -> None:
     _ending.set()
-    if _drive is not None and not _drive.stop():
+    if _drive is not None and not _drive.stop(Settings.load().stop_grace_s):
         log.warning("stopped with requests still out; their answers are lost, their leases run out")
     if _deliverer is not None:
         _deliverer.stop()

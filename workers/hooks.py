@@ -173,6 +173,9 @@ class Waker:
 # -- the application -------------------------------------------------------------------------------------------------
 
 _PATH = re.compile(r"/hooks/([A-Za-z0-9][A-Za-z0-9._-]{0,62})")
+HEALTH_PATH = "/healthz"
+"""Answered by the loop that takes the callbacks, for whoever restarts it. Says nothing else."""
+
 _SECONDS = re.compile(r"[1-9][0-9]{0,11}")
 _UNREAD = frozenset({400, 401, 408, 413})
 _UNKNOWN = (401, [(b"www-authenticate", b"Bearer")])
@@ -211,6 +214,8 @@ class HooksApp:
 
     async def _taken(self, scope: Scope, receive: Receive) -> tuple[int, list[tuple[bytes, bytes]]]:
         """The status of the answer, with its headers."""
+        if scope["path"] == HEALTH_PATH:
+            return 200, []
         named = _PATH.fullmatch(scope["path"])
         if named is None:
             return 404, []

@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 ORPHANS_EVERY = 24
 """Sweeps: about once a minute."""
 
+PARTITIONS_EVERY = 720
+"""Sweeps: about twice an hour, for months that are made two months ahead."""
+
 
 class Performer:
     """What one process writes and reads in the ledger, in one fleet and one epoch."""
@@ -44,11 +47,12 @@ class Performer:
         epoch: int,
         vault: Vault | None,
         new_id: Callable[[], str] = random_id,
+        traced: bool = False,
     ) -> None:
         self._database = database
         self._bucket = bucket
         self._vault = vault
-        self.catalog = Catalog(targets, self._load_descriptors, Sessions(self), new_id=new_id)
+        self.catalog = Catalog(targets, self._load_descriptors, Sessions(self), new_id=new_id, traced=traced)
         policy_of = self.catalog.policy
         self.store = Store(database, fleet, epoch, policy_of)
         self.intents = Intents(database, fleet, epoch, policy_of)
@@ -117,7 +121,11 @@ class Performer:
     @perform.register
     def _(self, sweep: act.Sweep, _asked_s: float) -> act.Arrival:
         self.store.check_epoch()
-        self._look_for_orphans()
+        self._sweeps += 1
+        if self._sweeps % ORPHANS_EVERY == 0:
+            self._look_for_orphans()
+        if self._sweeps % PARTITIONS_EVERY == 0:
+            self.store.make_partitions()
         operations = self.store.overdue_evidence(self.catalog.names, sweep.limit)
         if self._vault is None:
             return act.Swept(operations)
@@ -192,9 +200,6 @@ class Performer:
 
     def _look_for_orphans(self) -> None:
         """Nothing may be forgotten (SPEC section 7): said aloud, by lane, by whoever finds it."""
-        self._sweeps += 1
-        if self._sweeps % ORPHANS_EVERY:
-            return
         with self._database.autocommit() as connection:
             found = find_orphans(connection, self.store.fleet)
         if found:

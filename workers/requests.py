@@ -82,7 +82,7 @@ class Requests:
         """An effect: to be connected now; `connected`, `granted` and `intended` take it further, in this order."""
         serial = self.new_serial()
         self._sendings[serial] = Sending(job, intent)
-        self._put(act.Send(serial, job.row.target, self._catalog.credential_of(job.row), request))
+        self._put(act.Send(serial, job.row.target, self._catalog.credential_of(job.row), request, _about(job)))
 
     # -- connection, token, intent, first byte -----------------------------------------------------------------------
 
@@ -141,9 +141,11 @@ class Requests:
         reading = self._readings[send_id]
         if not reading.owner.alive(now_s):
             return False
+        about = None
         if isinstance(reading.owner, Job):
             reading.owner.asked_s, reading.owner.asked_seq = now_s, reading.owner.lease.read_seq
-        self._put(act.Send(send_id, reading.target, reading.credential, reading.request))
+            about = _about(reading.owner)
+        self._put(act.Send(send_id, reading.target, reading.credential, reading.request, about))
         return True
 
     def _hang_up(self, target: str, lane: Lane, wait_s: float, now_s: float) -> list[Unasked]:
@@ -229,3 +231,7 @@ class Requests:
         """A question of a task in a session goes out on one stream, once; elsewhere it is told as often as it is asked
         for."""
         return reading.lane is Lane.POLL and self._catalog.shares_session(reading.target)
+
+
+def _about(job: Job) -> act.About:
+    return act.About(job.row.id, job.lane, job.row.tool, job.row.operation.attempt)

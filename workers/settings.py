@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -52,12 +52,20 @@ class Settings(BaseSettings):
     epoch: int | None = Field(None, ge=1)
     """The epoch that this worker was started in; `counterfoil worker` sets it for its children. A child that is
     started anew after a bump must not become a member of the new epoch with the old release's code."""
+    generation: int | None = Field(None, ge=1)
+    """The release that this worker is of, where releases name theirs: it joins no other (`counterfoil epoch adopt`)."""
     concurrency: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=1024)
     """Processes of one worker: one per core, since a process is busy with its one event loop."""
     producers_file: Path | None = None
     """The keys that submit messages are signed with (docs/producers.md). None: no signed message is taken."""
     allow_unsigned: bool = False
     """Development only: an unsigned submit message is taken, as namespace and principal `default`."""
+    health_dir: Path | None = None
+    """Where worker and beat leave their signs of life for `counterfoil health`. None: they leave none."""
+    log_format: Literal["text", "json"] = "text"
+    """How long-running processes log: for people, or one JSON object a line."""
+    otel: bool = False
+    """Send traces by OpenTelemetry (the extra `otel`); the standard OTEL_… variables say where and how many."""
     lanes: Annotated[tuple[Lane, ...], NoDecode] = QUEUES
     """What a worker serves, as `submit,poll`: lanes can be deployed and scaled apart from each other."""
 
@@ -79,6 +87,9 @@ class Settings(BaseSettings):
     """Rows a claim: 100 cost 28 us of Postgres each, 1 costs 477 us, 500 make the slowest statement 83 ms."""
     claim_ahead_s: float = Field(1.0, ge=0, le=4)
     """Polls only. Without it the slowest detection was 1.1 s. It eats into the lease, so it is below the shortest."""
+    stop_grace_s: float = Field(90.0, gt=0, le=86_400)
+    """How long a stop waits for calls that are out: at least the longest `answer_by_s` or `sync_bound_s` of the lanes
+    served, and less than the grace of whoever stops it. Past it an answer is lost."""
     local_share: float = Field(0.25, gt=0, le=1)
     """The part of a target's qps that one process may use while Redis is away: 1 / the fleet's processes, or less."""
 

@@ -38,6 +38,7 @@ def plan() -> None:
     if loop is None:
         return
     try:
+        loop.ticked()
         due = loop.plan()
     except CounterfoilError as error:
         log.warning("planning failed: %s", error)

@@ -64,7 +64,7 @@ def test_a_secret_is_rotated_without_a_restart(start: Start, database: str, file
     ("arguments", "says"),
     [
         (("--hooks-file", "none.yaml"), "E_HOOKS: the hooks file none.yaml can't be read: No such file"),
-        (("--host", "192.0.2.1"), "E_HOOKS: 192.0.2.1:8790 can't be listened on: "),
+        (("--host", "192.0.2.1"), "E_LISTEN: 192.0.2.1:8790 can't be listened on: "),
     ],
 )
 def test_what_can_not_be_used_is_said_before_anything_listens(

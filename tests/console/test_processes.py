@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 import redis
+from sqlalchemy.engine import make_url
 
 from counterfoil.console import children as children_module
 from counterfoil.console.children import Children
@@ -52,6 +54,18 @@ def test_a_solo_worker_whose_epoch_is_over_says_so_and_exits_75(start: Start, da
     _, told = worker.communicate(timeout=30)
     assert worker.returncode == 75
     assert "E_STALE_EPOCH: epoch 1 is over" in told
+
+
+def test_a_worker_that_the_ledger_has_left_behind_refuses_to_start_and_exits_78(
+    start: Start, database: str, served: Served
+) -> None:
+    url = make_url(database).set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(url) as owner:
+        owner.execute("UPDATE counterfoil.schema_floor SET version = '9998', why = 'a test'")
+    worker = start("worker", "--solo", DATABASE_URL=database, TARGETS_FILE=str(served.targets_file))
+    _, told = worker.communicate(timeout=30)
+    assert worker.returncode == 78
+    assert told.startswith("E_RELEASE_TOO_OLD: ")
 
 
 def test_a_worker_reads_its_lanes_queues_and_exits_0_when_told_to(
@@ -106,3 +120,20 @@ def test_a_child_that_hears_nothing_is_killed(tmp_path: Path, monkeypatch: pytes
         assert child.process.stdout is not None
         child.process.stdout.readline()
     assert child.process.returncode == -signal.SIGKILL
+
+
+def test_a_worker_of_another_generation_does_not_start_and_exits_75(
+    start: Start, database: str, served: Served
+) -> None:
+    settings = {"DATABASE_URL": database, "TARGETS_FILE": str(served.targets_file), "GENERATION": "4"}
+    worker = start("worker", "--solo", **settings)
+    _, told = worker.communicate(timeout=60)
+    assert (worker.returncode, told.partition(":")[0]) == (75, "E_GENERATION")
+
+
+def test_the_first_process_of_a_container_can_be_stopped_before_its_command_has_begun() -> None:
+    """The kernel ignores signals to the first process that it did not ask for: SIGTERM's default is none there."""
+    code = "import os, signal\nos.getpid = lambda: 1\nfrom counterfoil.console import cli\n"
+    code += "cli.app = lambda prog_name: signal.raise_signal(signal.SIGTERM)\ncli.main()"
+    ended = subprocess.run([sys.executable, "-P", "-c", code], env=environment_of(), timeout=60, check=False)
+    assert ended.returncode == 128 + signal.SIGTERM

@@ -42,6 +42,18 @@ def test_the_epoch_is_shown_and_bumped_and_never_goes_down(ledger: tuple[World, 
     assert "writes of older epochs refused  0" in run("epoch", "show").out
 
 
+def test_a_generation_is_adopted_once_and_a_roll_back_takes_an_older_one_up(ledger: tuple[World, Run]) -> None:
+    _, run = ledger
+    told = [run("epoch", "adopt", "4", *WHY, "-o", "json") for _ in range(2)]
+    assert [one(each) for each in told] == [{"epoch": 2}, {"epoch": 2}]
+    assert "in generation 4 already" in run("epoch", "adopt", "4", *WHY).err
+    for _ in range(2):
+        assert one(run("rollback", "--generation", "3", "--once", "job-1", *WHY, "-o", "json")) == {"epoch": 3}
+    shown = one(run("epoch", "show", "-o", "json"))
+    assert (shown["epoch"], shown["generation"], shown["create_on"]) == (3, 3, False)
+    assert run("epoch", "adopt", "3", "--create", "maybe", *WHY).code == 2
+
+
 def test_new_operations_are_switched_off_and_on(ledger: tuple[World, Run]) -> None:
     _, run = ledger
     assert run("create", "off", *WHY).code == 0
@@ -175,3 +187,22 @@ def test_no_orphan_is_a_zero_and_orphans_are_rows_and_a_failure(ledger: tuple[Wo
     found = lines(run("orphans", "-o", "json"))
     assert [(line["lane"], line["call_node_id"]) for line in found] == [("poll", "run/1"), ("timer", "run/1")]
     assert all(line["age_s"] >= 0 for line in found)
+
+
+# -- webhooks ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_endpoint_that_was_stopped_is_listed_and_started_anew(ledger: tuple[World, Run]) -> None:
+    world, run = ledger
+    assert run("webhooks", "list", "-o", "json").out == ""
+    world.sql(
+        "INSERT INTO counterfoil.webhook_endpoint (namespace, failures, failing_since, stopped_at, why)"
+        " VALUES ('billing', 7, counterfoil.ledger_now(), counterfoil.ledger_now(), 'answered 410')"
+    )
+    listed = one(run("webhooks", "list", "-o", "json"))
+    assert (listed["namespace"], listed["failures"], listed["why"]) == ("billing", 7, "answered 410")
+    assert "stopped" in run("webhooks", "list").out
+    assert run("webhooks", "resume", "billing").code == 0
+    assert run("webhooks", "list", "-o", "json").out == ""
+    told = run("webhooks", "resume", "billing")
+    assert (told.code, told.err) == (3, "the endpoint of 'billing' neither fails nor was stopped.\n")

@@ -28,12 +28,12 @@ CREATE TABLE counterfoil.drill_write (epoch bigint, kind text, transaction xid8)
 CREATE TABLE counterfoil.drill_bump (epoch bigint, ended pg_snapshot);
 CREATE FUNCTION counterfoil.drill_write() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    IF TG_OP = 'INSERT' OR TG_TABLE_NAME <> 'wake'
+    IF TG_OP = 'INSERT' OR TG_ARGV[1] <> 'wake'
         OR to_jsonb(NEW) ->> 'lease_until' IS DISTINCT FROM to_jsonb(OLD) ->> 'lease_until'
         OR to_jsonb(NEW) ->> 'lease_token' IS DISTINCT FROM to_jsonb(OLD) ->> 'lease_token'
     THEN
         INSERT INTO counterfoil.drill_write
-        VALUES ((to_jsonb(NEW) ->> TG_ARGV[0])::bigint, TG_TABLE_NAME, pg_current_xact_id());
+        VALUES ((to_jsonb(NEW) ->> TG_ARGV[0])::bigint, TG_ARGV[1], pg_current_xact_id());
     END IF;
     RETURN NULL;
 END $$;
@@ -55,6 +55,7 @@ SELECT c.table_name, c.column_name FROM information_schema.columns AS c
 JOIN information_schema.tables AS t USING (table_schema, table_name)
 WHERE c.table_schema = 'counterfoil' AND c.column_name LIKE '%epoch%' AND t.table_type = 'BASE TABLE'
     AND c.table_name NOT LIKE 'drill%'
+    AND NOT (SELECT relispartition FROM pg_class WHERE oid = format('counterfoil.%I', c.table_name)::regclass)
 """
 
 
@@ -70,9 +71,10 @@ class Watch:
         for (table, column), writes in WATCHED.items():
             trigger = (
                 "CREATE TRIGGER drill AFTER {} ON counterfoil.{} FOR EACH ROW"
-                " EXECUTE FUNCTION counterfoil.drill_write({})"
+                " EXECUTE FUNCTION counterfoil.drill_write({}, {})"
             )
-            owner.execute(sql.SQL(trigger).format(sql.SQL(writes), sql.Identifier(table), sql.Literal(column)))
+            names = sql.Literal(column), sql.Literal(table)  # in a partition the trigger sees the partition's name
+            owner.execute(sql.SQL(trigger).format(sql.SQL(writes), sql.Identifier(table), *names))
 
     def late_writes(self) -> dict[str, int]:
         """Writes of older epochs that were not committed when the bump was, by table."""

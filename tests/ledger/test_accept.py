@@ -189,6 +189,7 @@ def test_nobody_else_may_call_the_functions(world: World) -> None:
     )
     assert dict(world.sql(query)) == {
         "accept_terminal": ["counterfoil_app"],
+        "make_partitions": ["counterfoil_app"],
         "open_operation": ["counterfoil_app", "counterfoil_producer"],
     }
     assert world.sql(

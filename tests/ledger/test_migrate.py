@@ -9,7 +9,7 @@ from psycopg import sql
 from sqlalchemy.engine import make_url
 
 from counterfoil.ledger import migrate
-from counterfoil.ledger.errors import LedgerUnavailable, SchemaOutdated
+from counterfoil.ledger.errors import LedgerUnavailable, ReleaseTooOld, SchemaOutdated
 from counterfoil.tests.ledger.world import World
 
 
@@ -74,6 +74,39 @@ def test_a_user_who_may_not_make_roles_is_given_the_statements(database_stack: A
 def test_without_a_server_the_next_command_is_told() -> None:
     with pytest.raises(LedgerUnavailable, match="counterfoil dev up"):
         migrate.upgrade("postgresql://nobody:secret@127.0.0.1:1/none")
+
+
+# -- which releases may work -------------------------------------------------------------------------------------------
+
+
+def as_owner(database: str, statement: str) -> None:
+    with psycopg.connect(plain(database), autocommit=True) as connection:
+        connection.execute("SET ROLE counterfoil_owner")
+        connection.execute(statement.encode())
+
+
+def test_a_release_works_on_its_own_schema_and_on_none_that_is_older_or_missing(
+    database: str, empty_database: str
+) -> None:
+    assert migrate.require(database) == migrate.head()
+    with pytest.raises(SchemaOutdated, match=f"at version none, this release wants {migrate.head()}"):
+        migrate.require(empty_database)
+    as_owner(database, "UPDATE counterfoil.alembic_version SET version_num = '0001'")
+    with pytest.raises(SchemaOutdated, match="at version 0001"):
+        migrate.require(database)
+
+
+def test_after_a_roll_back_a_release_works_on_the_newer_schema_and_upgrades_nothing(database: str) -> None:
+    as_owner(database, "UPDATE counterfoil.alembic_version SET version_num = '9998'")
+    assert migrate.require(database) == "9998"
+    assert migrate.upgrade(database) == "9998"
+
+
+def test_a_migration_that_shuts_older_releases_out_keeps_them_from_starting(database: str) -> None:
+    as_owner(database, "UPDATE counterfoil.alembic_version SET version_num = '9998'")
+    as_owner(database, "UPDATE counterfoil.schema_floor SET version = '9998', why = 'receipts are sealed'")
+    with pytest.raises(ReleaseTooOld, match="the ledger takes 9998 and newer: receipts are sealed"):
+        migrate.require(database)
 
 
 # -- what the tables themselves refuse ---------------------------------------------------------------------------------

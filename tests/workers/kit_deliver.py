@@ -22,10 +22,10 @@ def hook_of(hooks: Receiver, namespace: str = "default", path: str = "/hooks", *
     return Webhook(namespace, hooks.url(path), **fields)
 
 
-def made(world: World, *webhooks: Webhook, environ: dict[str, str] | None = None) -> Deliverer:
+def made(world: World, *webhooks: Webhook, environ: dict[str, str] | None = None, traced: bool = False) -> Deliverer:
     credentials = Credentials(time.monotonic, {"HOOK": SECRET} if environ is None else environ)
     by_name = {webhook.namespace: webhook for webhook in webhooks}
-    return Deliverer(world.url, by_name, credentials, rng=lambda: 0.5, tick_s=TICK_S)
+    return Deliverer(world.url, by_name, credentials, rng=lambda: 0.5, tick_s=TICK_S, traced=traced)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from counterfoil.tests.workers.kit_deliver import delivering, endpoint, hook_of,
 from counterfoil.tests.workers.kit_receiver import SECRET, Receiver, receiver
 from counterfoil.workers import deliver, fleet
 from counterfoil.workers.settings import Settings
+from counterfoil.workers.traces import traceparent
 from counterfoil.workers.webhooks import WebhooksError
 
 
@@ -59,6 +60,15 @@ def test_a_receipt_and_a_notice_arrive_signed_and_are_acknowledged(world: World,
         assert abs(int(hook.headers["webhook-timestamp"]) - time.time()) < 60
     assert endpoint(world) is None, "a healthy endpoint costs no row"
     assert world.client.ready() == []
+
+
+def test_an_event_carries_the_trace_of_its_operation_where_traces_are_on(world: World, hooks: Receiver) -> None:
+    operation_id = world.working()
+    world.ended(operation_id)
+    with delivering(world, hook_of(hooks), traced=True):
+        (hook,) = hooks.wait_for(1)
+    assert hook.headers["traceparent"] == traceparent(operation_id, 1)
+    assert hook.signed_with(SECRET)
 
 
 def test_a_small_result_comes_along_where_it_is_asked_for(

@@ -4,8 +4,10 @@ import queue
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 from redis import Redis
+from sqlalchemy.engine import make_url
 
 from counterfoil.ledger.client import Call, Client
 from counterfoil.ledger.states import Lane
@@ -68,6 +70,17 @@ def test_plan_sends_nothing_where_nothing_is_due(loop: Drive, broker: str) -> No
 
     tasks.plan()
     assert messages(broker) == {}
+
+
+def test_a_tick_that_came_through_is_remembered_in_the_ledger(loop: Drive, database: str) -> None:
+    from counterfoil.workers import tasks
+
+    url = make_url(database).set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(url) as connection:
+        query = "SELECT fleet, name FROM counterfoil.pulse WHERE seen_at > counterfoil.ledger_now() - interval '1 min'"
+        assert connection.execute(query).fetchall() == []
+        tasks.plan()
+        assert connection.execute(query).fetchall() == [("main", "beat")]
 
 
 FORGED: list[tuple[Any, Any]] = [
