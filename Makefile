@@ -16,7 +16,7 @@ STAMP := .venv/.set-up
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-header --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup demo test sim bench bench-million bench-kill compare fuzz check lock clean
+.PHONY: help setup demo test sim helm-test drills bench bench-million bench-kill compare fuzz check lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -84,6 +84,15 @@ build/peers/.set-up: bench/peers.lock bench/peers/package-lock.json
 	@cd build/peers-node && { npm ci --no-audit --no-fund --ignore-scripts >/dev/null 2>&1 || echo 'no npm: no restate' >&2; }
 	@touch $@
 
+helm-test: .venv/.set-up-helm  ## the chart through Helm itself: value sets, roll-outs and roll-backs of real fleets, the image
+	@$(BIN)/python -m pytest -c tests/pytest.ini -n $(WORKERS) --dist worksteal tests/helm $(ARGS)
+
+drills: .venv/.set-up-helm  ## 100 rolling restarts under load (RESTARTS=500)
+	@RESTARTS=$${RESTARTS:-100} $(BIN)/python -m pytest -c tests/pytest.ini -s tests/helm/test_restarts.py $(ARGS)
+
+.venv/.set-up-helm: tests/helm/requirements.lock | setup
+	@$(PIP) install --require-hashes --no-deps --only-binary :all: -r tests/helm/requirements.lock && touch $@
+
 check: setup .types/counterfoil  ## lint, types, import contracts, and what the repository says about itself
 	@failed=; \
 	for each in 'ruff check .' 'ruff format --check .' 'mypy -p counterfoil' 'lint-imports --no-cache' \
@@ -95,11 +104,14 @@ check: setup .types/counterfoil  ## lint, types, import contracts, and what the 
 .types/counterfoil:
 	@mkdir -p .types && ln -sfn .. .types/counterfoil
 
-lock: setup  ## resolve requirements.lock anew from pyproject.toml, and the peers' from tests/peers/python.in and bench/peers.in
+lock: setup  ## resolve requirements.lock anew from pyproject.toml, its parts, and the peers' from tests/peers/python.in and bench/peers.in
 	@$(PIP) install uv
 	@{ echo '# Every version exact and hashed, for Linux and macOS. Made by `make lock`; names no place to fetch from.'; \
 	$(COMPILE) pyproject.toml --all-extras --group build; } > requirements.lock.new
 	@mv requirements.lock.new requirements.lock
+	@# Some of it, in the same versions: what the image has; what tests of the chart need beside.
+	@$(COMPILE) pyproject.toml --extra otel --constraint requirements.lock > requirements.fleet.lock
+	@$(COMPILE) --group helm --constraint requirements.lock > tests/helm/requirements.lock
 	@for peers in tests/peers/python bench/peers; do \
 	  { echo '# Every version exact and hashed. Made by `make lock`; names no place to fetch from.'; \
 	  $(COMPILE) $$peers.in; } > requirements.lock.new && mv requirements.lock.new $$peers.lock || exit 1; \
