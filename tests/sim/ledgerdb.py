@@ -140,10 +140,11 @@ class LedgerDb:
     # -- rows of one run ---------------------------------------------------------------------------------------------
 
     def _find_tables(self) -> dict[str, str]:
-        """Each table of the schema with the column by which a run's rows are found."""
+        """Each table of the schema with the column by which a run's rows are found; of a partitioned one the whole."""
         found = self.owner.execute(
-            "SELECT table_name, column_name FROM information_schema.columns JOIN information_schema.tables"
-            " USING (table_schema, table_name) WHERE table_schema = 'counterfoil' AND table_type = 'BASE TABLE'"
+            "SELECT relname, attname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid"
+            " WHERE relnamespace = 'counterfoil'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition"
+            " AND attnum > 0 AND NOT attisdropped"
         ).fetchall()
         columns: dict[str, set[str]] = {}
         for table, column in found:
