@@ -106,7 +106,8 @@ class Children:
                 env=dict(environment),
                 text=True,
                 process_group=0,  # Ctrl-C is for us, and a kill takes a worker's children along
-                preexec_fn=end_with_parent(signal.SIGTERM),  # noqa: PLW1509 - there is no other thread yet
+                # Asked to end, a worker whose broker and ledger end with us as well would wait for both.
+                preexec_fn=end_with_parent(signal.SIGKILL),  # noqa: PLW1509 - there is no other thread yet
             )
         child = Child(name, process, log_file)
         self._children.append(child)

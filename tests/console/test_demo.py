@@ -75,7 +75,7 @@ class Folder:
         end_s = time.monotonic() + REST_S
         while (left := self.running()) and time.monotonic() < end_s:
             time.sleep(0.05)  # real processes end in real time
-        return [str(process) for process in left]
+        return [_described(process) for process in left]
 
     @property
     def state_file(self) -> Path:
@@ -84,6 +84,12 @@ class Folder:
     def remove(self) -> None:
         self.run(*self.program, "dev", "reset", "--yes")
         shutil.rmtree(self.path)
+
+
+def _described(process: psutil.Process) -> str:
+    with suppress(psutil.Error):
+        return f"{process.pid} (child of {process.ppid()}, {process.status()}): {' '.join(process.cmdline()[1:])}"
+    return f"{process.pid}, which has ended now"
 
 
 def _pids(state: dict[str, Any]) -> set[int]:
