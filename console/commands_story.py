@@ -71,7 +71,7 @@ def orphans(
       counterfoil orphans -o json | jq -r '[.lane, .age_s] | @tsv'
     """
     from ..ledger.orphans import by_lane, find_orphans
-    from .words import span
+    from .words import age
 
     with ledger_of(fleet) as (database, name), database.begin() as connection:
         found = find_orphans(connection, name, limit=limit)
@@ -80,12 +80,10 @@ def orphans(
             print_json(one.model_dump(mode="json"))
     elif found:
         columns = ("CALL NODE", "STATE", "TARGET", "LANE", "FOR", "WHY")
-        rows = [
-            (f"{x.namespace}: {x.call_node_id}", x.state, x.target, x.lane, span(round(x.age_s)), x.why) for x in found
-        ]
+        rows = [(f"{x.namespace}: {x.call_node_id}", x.state, x.target, x.lane, age(x.age_s), x.why) for x in found]
         print_table(columns, rows)
         for lane, (count, oldest_s) in sorted(by_lane(found).items()):
-            say(f"{lane}: {count}, the oldest for {span(round(oldest_s))}.")
+            say(f"{lane}: {count}, the oldest for {age(oldest_s)}.")
     else:
         print(0)
     end(Exit.INTERNAL if found else Exit.OK)

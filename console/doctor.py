@@ -19,7 +19,7 @@ from .doctor_ledger import look_at_ledger
 from .finding import Finding, Health, failed
 from .preflight import check_broker
 from .targets_check import check_targets
-from .words import span
+from .words import age
 
 FULL_WARN = 0.8
 """Of the broker's memory: full, it refuses wake-ups, tokens and submit messages alike."""
@@ -93,7 +93,7 @@ def _bucket(client: Redis) -> Finding:
     closed = closings(client)
     if closed is None:
         return Finding("bucket", Health.OK, "empty: nothing was sent since this broker started.")
-    told = [f"{target} for {span(round(for_s))}" for target, for_s in sorted(closed.items())]
+    told = [f"{target} for {age(for_s)}" for target, for_s in sorted(closed.items())]
     if told:
         remedy = "Each opens by itself when the time that its server named is over."
         return Finding("bucket", Health.WARN, f"closed: {', '.join(told)}.", remedy)

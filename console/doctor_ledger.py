@@ -12,7 +12,7 @@ from ..ledger.errors import CounterfoilError, StaleEpoch
 from ..ledger.orphans import find_orphans
 from ..workers.settings import Settings
 from .finding import Finding, Health, failed
-from .words import span
+from .words import age
 
 OLDEST, NEWEST = 15, 18
 """The major versions of PostgreSQL that Counterfoil is written for."""
@@ -126,7 +126,7 @@ def _transactions(connection: Connection) -> Finding:
         return Finding(
             "transactions",
             Health.WARN,
-            f"one has been open for {span(round(row.oldest_s))} ({row.who}).",
+            f"one has been open for {age(row.oldest_s)} ({row.who}).",
             "End it (pg_terminate_backend): it keeps dead rows, and each claim walks over them.",
         )
     if row.blocked:
@@ -204,7 +204,7 @@ def _beat(connection: Connection, settings: Settings) -> Finding:
     if age_s is None and settings.broker_url is None:
         return Finding("beat", Health.OK, "none is needed without a broker.")
     remedy = "Start `counterfoil beat` and a worker; without ticks each worker looks every 5 s by itself."
-    told = "no tick has ever reached a worker." if age_s is None else f"the last tick came {span(round(age_s))} ago."
+    told = "no tick has ever reached a worker." if age_s is None else f"the last tick came {age(age_s)} ago."
     return Finding("beat", Health.WARN, told, remedy)
 
 
@@ -218,7 +218,7 @@ def _lateness(connection: Connection, settings: Settings) -> Finding:
     return Finding(
         "due work",
         Health.FAIL if late_s > LATE_FAIL_S else Health.WARN,
-        f"the oldest due row has waited for {span(round(late_s))}.",
+        f"the oldest due row has waited for {age(late_s)}.",
         "Is a worker running, with this target in its file and this lane? `counterfoil worker` says what it serves.",
     )
 
@@ -228,7 +228,7 @@ def _closed(connection: Connection, settings: Settings) -> Finding:
         "SELECT target, extract(epoch FROM closed_until - counterfoil.ledger_now())::float8 AS for_s"
         " FROM counterfoil.target_state WHERE fleet = :fleet AND closed_until > counterfoil.ledger_now() ORDER BY 1"
     )
-    closed = [f"{row.target} for {span(round(row.for_s))}" for row in connection.execute(query, _of(settings))]
+    closed = [f"{row.target} for {age(row.for_s)}" for row in connection.execute(query, _of(settings))]
     if not closed:
         return Finding("closed", Health.OK, "no target has asked for quiet.")
     remedy = "Each opens by itself; if it comes back, lower its `qps` or ask the server's owner."

@@ -9,7 +9,7 @@ from redis.exceptions import RedisError
 
 from ..ledger import epochs, generations, migrate
 from ..ledger.database import Database
-from ..ledger.errors import LedgerUnavailable
+from ..ledger.errors import LedgerUnavailable, StaleEpoch
 from ..ledger.store import Store
 from ..workers.bucket import redis_client
 from ..workers.settings import Settings
@@ -31,10 +31,15 @@ def check_worker(settings: Settings) -> Fleet:
     ready" may hand a call in, although the pool's children are still starting.
 
     Raises SettingsError, LedgerUnavailable, SchemaOutdated, ReleaseTooOld, RecoverFirst, InputRefused (no such fleet),
-    StaleEpoch (E_GENERATION), TargetsError.
+    StaleEpoch (also E_GENERATION), TargetsError.
     """
     check_otel(settings)
     with _checked_ledger(settings) as (database, epoch):
+        if settings.epoch is not None and settings.epoch != epoch:
+            raise StaleEpoch(
+                f"this worker is configured for epoch {settings.epoch}, the ledger is in {epoch}.",
+                next_step="Start the release that is current, or unset COUNTERFOIL_EPOCH: a worker joins by itself.",
+            )
         targets = load_targets(settings.targets_file)
         store = Store(database, settings.fleet, epoch, lambda target, tool: targets[target].policy(tool))
         store.register_targets([(name, targets[name].protocol) for name in targets.names])

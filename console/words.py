@@ -199,6 +199,14 @@ def span(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
+def age(seconds: float) -> str:
+    """A measured duration, in the coarsest unit of which there are two: `119 s`, `61 min`, `47 h`, `3 d`."""
+    for unit, length_s in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length_s:
+            return f"{seconds // length_s:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def size(number: int) -> str:
     """A size as people say it: `1 MiB`, `500 bytes`."""
     for unit, length in (("MiB", 1024 * 1024), ("KiB", 1024)):

@@ -142,9 +142,11 @@ def test_work_that_nobody_does_is_late_and_then_an_orphan(
     run = cli_in(**settings)
     assert findings(run("doctor", "-o", "json"))["due work"][0] == "OK"
     with operator(database) as connection:
-        connection.execute("UPDATE counterfoil.wake SET due_at = counterfoil.ledger_now() - interval '1 hour'")
+        connection.execute(
+            "UPDATE counterfoil.wake SET due_at = counterfoil.ledger_now() - interval '61 minutes 20 seconds'"
+        )
     found = findings(run("doctor", "-o", "json"))
-    assert found["due work"] == ("FAIL", "the oldest due row has waited for 1 h.")
+    assert found["due work"] == ("FAIL", "the oldest due row has waited for 61 min.")
     assert found["orphans"][0] == "FAIL"
 
 
@@ -217,8 +219,8 @@ def test_ticks_that_do_not_come_through_are_told(
 ) -> None:
     run = cli_in(**settings)
     assert findings(run("doctor", "-o", "json"))["beat"] == ("WARN", "no tick has ever reached a worker.")
-    ticked(database, ago="31 s")
-    assert findings(run("doctor", "-o", "json"))["beat"] == ("WARN", "the last tick came 31 s ago.")
+    ticked(database, ago="150 s")
+    assert findings(run("doctor", "-o", "json"))["beat"] == ("WARN", "the last tick came 2 min ago.")
 
 
 def test_an_epoch_that_the_configuration_names_and_the_ledger_is_not_in_fails(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from counterfoil.console.probe import Tool
-from counterfoil.console.words import tool_words
+from counterfoil.console.words import age, tool_words
 from counterfoil.workers.targets import load_targets
 
 TARGET = "targets:\n  reports:\n    url: http://127.0.0.1:9/mcp\n    protocol: {protocol}\n"
@@ -114,3 +114,19 @@ def test_whether_a_tool_asks_people_and_what_becomes_of_a_lost_reply_is_told(
     tmp_path: Path, protocol: str, said: str
 ) -> None:
     assert said in words(tmp_path, protocol=protocol)["questions"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0.4, "0 s"),
+        (119.4, "119 s"),
+        (120, "2 min"),
+        (3601, "60 min"),
+        (7200, "2 h"),
+        (172_799, "47 h"),
+        (172_800, "2 d"),
+    ],
+)
+def test_a_measured_duration_is_told_in_the_coarsest_unit_that_says_something(seconds: float, told: str) -> None:
+    assert age(seconds) == told

@@ -6,7 +6,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import LiteralString
@@ -289,20 +289,20 @@ def test_a_dump_restored_into_another_cluster_refuses_until_it_is_recovered(
     assert fleet.client.get("n").state == "SUBMITTING"
 
 
+@pytest.mark.parametrize("arguments", [("--solo",), ("--concurrency", "1")], ids=["solo", "celery"])
 @pytest.mark.parametrize(
-    ("older", "environ", "told"),
+    ("older", "epoch", "told"),
     [
-        ("UPDATE counterfoil.alembic_version SET version_num = '0001'", {}, (9, "E_SCHEMA")),
-        ("SELECT 1", {"COUNTERFOIL_EPOCH": "2"}, (75, "E_STALE_EPOCH")),
+        ("UPDATE counterfoil.alembic_version SET version_num = '0001'", "1", (9, "E_SCHEMA")),
+        ("SELECT 1", "2", (75, "E_STALE_EPOCH")),
     ],
     ids=["schema", "epoch"],
 )
 def test_a_worker_newer_than_its_ledger_refuses_to_start(
-    fleet: Fleet, server: Server, older: str, environ: dict[str, str], told: tuple[int, str]
+    fleet: Fleet, older: str, epoch: str, told: tuple[int, str], arguments: Sequence[str]
 ) -> None:
     with psycopg.connect(fleet.database_url.replace("postgresql+psycopg://", "postgresql://")) as owner:
         owner.execute("SET ROLE counterfoil_owner")
         owner.execute(older.encode())
-    worker = fleet.run("worker", "--solo", **environ)
+    worker = fleet.run("worker", *arguments, COUNTERFOIL_EPOCH=epoch)
     assert (worker.returncode, worker.stderr.partition(":")[0]) == told
-    assert server.lines() == []
