@@ -60,8 +60,8 @@ def test_five_percent_of_20000_call_nodes_are_taken_on_and_stay_so_under_a_ramp_
 
 def hand_in(world: World, nodes: list[str]) -> list[UUID | None]:
     found: list[UUID | None] = []
-    for start in range(0, len(nodes), 2_000):
-        calls = [Call("reports", "generate", {}, node) for node in nodes[start : start + 2_000]]
+    for start in range(0, len(nodes), 250):
+        calls = [Call("reports", "generate", {}, node) for node in nodes[start : start + 250]]
         with world.database.begin() as connection:
             found += world.client.submit_in(connection, calls)
     return found
