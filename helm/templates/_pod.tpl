@@ -53,6 +53,10 @@ database: another Secret than the values'; env: name -> value; resources, ports,
     - name: JOB_UID
       valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/controller-uid']"}}
     {{- end }}
+    {{- with .jobName }}
+    - name: JOB_NAME
+      valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/job-name']"}}
+    {{- end }}
     {{- range $values.extraEnv }}
     - {{ . | toJson }}
     {{- end }}

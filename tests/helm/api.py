@@ -30,7 +30,7 @@ KINDS = {
     },
     ("apps", "v1"): {"deployments": "Deployment"},
     ("autoscaling", "v2"): {"horizontalpodautoscalers": "HorizontalPodAutoscaler"},
-    ("batch", "v1"): {"jobs": "Job"},
+    ("batch", "v1"): {"cronjobs": "CronJob", "jobs": "Job"},
     ("keda.sh", "v1alpha1"): {"scaledobjects": "ScaledObject", "triggerauthentications": "TriggerAuthentication"},
     ("monitoring.coreos.com", "v1"): {"prometheusrules": "PrometheusRule", "servicemonitors": "ServiceMonitor"},
     ("networking.k8s.io", "v1"): {"ingresses": "Ingress", "networkpolicies": "NetworkPolicy"},

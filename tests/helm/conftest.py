@@ -75,6 +75,16 @@ class Release:
         """Wait until every pod is one of what was rolled out last."""
         self.fleet.until("it is rolled out", self.kubelet.settled, READY_S)
 
+    def run_now(self, cron_job: str, name: str) -> int:
+        """As `kubectl create job NAME --from=cronjob/…`, to its end. Returns how many pods of it succeeded; its
+        controller takes the Job away afterwards."""
+        template = self.cluster.of("cronjobs")[cron_job]["spec"]["jobTemplate"]
+        key = Key("batch", "v1", "jobs", NAMESPACE, name)
+        self.cluster.put(key, {"metadata": {}, "spec": template["spec"]})
+        self.fleet.until("the Job is over", lambda: "status" in self.cluster.of("jobs")[name], READY_S)
+        self.cluster.drop(key)
+        return [code for job, _, code in self.kubelet.jobs if job == name].count(0)
+
     def restart(self, number: int) -> None:
         """As `kubectl rollout restart`, of all workers."""
         for name, one in self.cluster.of("deployments").items():

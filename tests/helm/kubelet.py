@@ -172,7 +172,7 @@ class Kubelet:
 
     def _run_job(self, name: str, job: Object) -> None:
         uid = job["metadata"]["uid"]
-        labels = {"batch.kubernetes.io/controller-uid": uid}
+        labels = {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name}
         for attempt in range(job["spec"]["backoffLimit"] + 1):
             pod = Pod(f"{name}-{uid}-{attempt}", job["spec"]["template"], self._folder / f"{name}-{uid}-{attempt}")
             self.gone.append(pod)
@@ -283,7 +283,7 @@ class Kubelet:
         pod.folder.mkdir(exist_ok=True)
         mounts = self._mount(pod, container)
         environ = self._environ | self._variables(container, labels)
-        arguments = [re.sub(r"\$\((\w+)\)", lambda m: environ[m[1]], word) for word in container["args"]]
+        arguments = [_expanded(word, environ) for word in container["args"]]
         for name, value in environ.items():
             for path, folder in mounts.items():
                 if name.startswith("COUNTERFOIL_") and (value == path or value.startswith(f"{path}/")):
@@ -338,6 +338,11 @@ class Kubelet:
                 path = one["valueFrom"]["fieldRef"]["fieldPath"]
                 found[one["name"]] = labels[path.removeprefix("metadata.labels['").removesuffix("']")]
         return found
+
+
+def _expanded(word: str, environ: dict[str, str]) -> str:
+    """`$(NAME)` is a variable's value, `$$` a `$`."""
+    return re.sub(r"\$(?:\$|\((\w+)\))", lambda m: environ[m[1]] if m[1] else "$", word)
 
 
 def _digest(deployment: Object) -> str:

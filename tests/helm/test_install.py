@@ -7,17 +7,41 @@ import helm_python
 import httpx
 import pytest
 
+from counterfoil.ledger.client import Client
+
 from .conftest import Count, Release, two_groups
 
+ODD = "$(JOB_NAME) & $$5 'quoted' <ö>"
+"""What a shell, Kubernetes or JSON might each read otherwise."""
 
-def test_a_release_is_installed_tested_from_inside_and_taken_away_whole(release: Release, count: Count) -> None:
+
+def one_synthetic_call(release: Release) -> None:
+    """Its first pod is lost after the receipt has come, so another one runs in the same Job: it finds the operation and
+    its receipt, and the server has heard of one call, whose argument is as it was written."""
+    release.kubelet.fail_after_success = {"counterfoil-synthetic-29666880"}
+    assert release.run_now("counterfoil-synthetic", "counterfoil-synthetic-29666880") == 2, release.kubelet.logs()
+    client = Client(release.fleet.database_url, namespace="synthetic")
+    (operation,) = client.operations()
+    receipt = client.receipt(operation.call_node_id)
+    client.close()
+    assert receipt is not None
+    assert (operation.call_node_id, receipt.outcome) == ("counterfoil-synthetic-29666880", "succeeded")
+    shown = [pod.log for pod in release.kubelet.gone if "-synthetic-" in pod.name]
+    assert [str(receipt.id) in log for log in shown] == [True, True]
+    assert [line["node"] for line in release.server.lines() if line["on"] == "tools/call"] == [ODD]
+
+
+def test_a_release_is_installed_tested_from_inside_makes_one_synthetic_call_a_job_and_is_taken_away_whole(
+    release: Release, count: Count
+) -> None:
     """Every probe is content with a fleet that is well, and the exporter reads the ledger. `helm test` is `counterfoil
     doctor` in a pod of the release: of these tests' server it has one thing to say, that fsync is off, and fails by it.
     Afterwards nothing is left but what hooks made, which Helm leaves for its logs."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    values = two_groups(release.server.url, 1, exporter={"port": port})
+    call = {"target": "tools", "tool": "work", "arguments": {"secs": 0, "node": ODD}, "withinSeconds": 30}
+    values = two_groups(release.server.url, 1, exporter={"port": port}, synthetic={"enabled": True, **call})
     release.install(values)
     release.rolled_out()
     probes = [
@@ -33,6 +57,7 @@ def test_a_release_is_installed_tested_from_inside_and_taken_away_whole(release:
     assert "speaks mcp-2026-07-28" in doctor.log
     failed = [line.split(maxsplit=2)[1:] for line in doctor.log.splitlines() if line.startswith("FAIL")]
     assert failed == [["durability", "fsync is off."]]
+    one_synthetic_call(release)
     release.helm.uninstall("counterfoil", timeout=60)
     left = {key.name for key in release.cluster.objects if key.plural != "secrets"}
     assert left == {"counterfoil-release", "counterfoil-doctor"}

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 import yaml
 
+from counterfoil.console.exits import OUTCOMES, Exit
 from counterfoil.ledger.states import QUEUES
 from counterfoil.workers.settings import Settings
 from counterfoil.workers.targets import load_targets
@@ -136,6 +137,46 @@ def test_what_is_at_odds_is_refused_in_words(chart: helm_python.Chart, words: st
         chart.render(MINIMAL | CONTRADICTIONS[words], name="fleet")
     assert words in str(refused.value)
     count(value_sets=1)
+
+
+SYNTHETIC = {"enabled": True, "target": "reports", "tool": "ping", "arguments": {"text": "$(HOME) costs $5"}}
+
+
+def test_the_synthetic_call_has_its_call_node_from_the_job_and_comes_again_only_where_it_has_no_answer(
+    chart: helm_python.Chart,
+) -> None:
+    """Pods of one Job ask for one call node, so for one operation. `$$` is how Kubernetes is told a `$`."""
+    rendered = Rendered.of(chart, MINIMAL | {"synthetic": SYNTHETIC | {"withinSeconds": 45}})
+    ((name, cron_job),) = rendered.kind("CronJob").items()
+    assert name == "fleet-counterfoil-synthetic"
+    (pod,) = [pod for pod in rendered.pods if pod.maker is cron_job]
+    (container,) = pod.containers
+    told = ["--call-node", "$(JOB_NAME)", "--namespace", "synthetic", "--wait", "--timeout", "45"]
+    assert container["args"] == ["submit", "reports", "ping", '{"text":"$$(HOME) costs $$5"}', *told]
+    (node,) = [one for one in container["env"] if one["name"] == "JOB_NAME"]
+    assert node["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.labels['batch.kubernetes.io/job-name']"}}
+    assert cron_job["spec"]["concurrencyPolicy"] == "Forbid"
+    job = cron_job["spec"]["jobTemplate"]["spec"]
+    assert job["activeDeadlineSeconds"] == 45 + 120
+    (rule,) = job["podFailurePolicy"]["rules"]
+    answers = {Exit.USAGE, Exit.STILL_RUNNING, *OUTCOMES.values()} - {Exit.OK}
+    assert rule["onExitCodes"]["values"] == sorted(answers)
+    assert (rule["action"], rule["onExitCodes"]["containerName"]) == ("FailJob", container["name"])
+    assert ways_out(rendered, pod) == {"dns", "database"}
+
+
+def test_the_alert_of_the_synthetic_call_is_there_with_it_and_asks_for_its_cron_job(chart: helm_python.Chart) -> None:
+    values = MINIMAL | {"fullnameOverride": "fleet-a", "monitoring": {"rules": {"enabled": True}}}
+
+    def rules(values: dict[str, Any]) -> dict[str, str]:
+        (made,) = Rendered.of(chart, values).kind("PrometheusRule").values()
+        return {rule["alert"]: rule["expr"] for group in made["spec"]["groups"] for rule in group["rules"]}
+
+    without, with_it = rules(values), rules(values | {"synthetic": SYNTHETIC})
+    assert with_it.keys() - without.keys() == {"CounterfoilSyntheticCall"}
+    assert without.keys() < with_it.keys()
+    asked = with_it["CounterfoilSyntheticCall"]
+    assert asked.count("kube_cronjob_") == asked.count('{cronjob="fleet-a-synthetic"}') == 6
 
 
 def test_the_chart_lints_without_a_warning() -> None:

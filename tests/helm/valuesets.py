@@ -70,6 +70,9 @@ CHOICES: dict[str, list[Any]] = {
     "housekeeping.enabled": [False, True],
     "housekeeping.keep": [{}, {"evidence": 365, "results": 730}],
     "housekeeping.archive.existingClaim": ["", "archive"],
+    "synthetic.enabled": [False, True],
+    "synthetic.arguments": [{}, {"month": "2026-10", "price": "$(HOME) & $5", "deep": [{"n": 1_000_000}, None]}],
+    "synthetic.withinSeconds": [1, 600],
     "monitoring.rules.enabled": [False, True],
     "monitoring.dashboard.enabled": [False, True],
     "networkPolicy.enabled": [True, False],
@@ -108,6 +111,8 @@ def good(count: int, seed: int = 20261130) -> Iterator[Values]:
                 put(values, path, copy.deepcopy(chosen))
         if number % 2:
             values["workers"] = groups(rng)
+        put(values, "synthetic.target", next(iter(values["targets"].get("entries", ())), "anything"))
+        put(values, "synthetic.tool", "ping")
         put(values, "monitoring.serviceMonitor.enabled", values["exporter"]["enabled"])
         yield values
 
@@ -154,6 +159,13 @@ SPOILED: dict[str, Any] = {
     "hooks.port": [80],
     "housekeeping.schedule": ["daily", "3 o'clock"],
     "housekeeping.keep": [{"evidence": 0}, {"register; --yes": 1}],
+    "synthetic.schedule": ["often"],
+    "synthetic.target": ["--help"],
+    "synthetic.tool": ["-x", "a$(b)"],
+    "synthetic.arguments": ["{}", [1]],
+    "synthetic.namespace": ["", "Default"],
+    "synthetic.withinSeconds": [0, 0.5],
+    "synthetic.callNode": ["fixed"],
     "networkPolicy.egress.internet": [{"ports": [443]}],
     "networkPolicy.egress.targets": [{"to": [{"cidr": "10.0.0.0/8"}]}],
     "podSecurity.runAsUser": [0],
@@ -189,6 +201,11 @@ CONTRADICTIONS: dict[str, Values] = {
     "workers.sync.stopGraceSeconds: 60 is less than the 1805": {
         "targets": TARGETS[1],
         "workers": {"sync": {"stopGraceSeconds": 60}},
+    },
+    "Name target and tool": {"synthetic": {"enabled": True, "target": "reports"}},
+    "synthetic: enabled, but what is called?": {"synthetic": {"enabled": True, "tool": "ping"}},
+    "synthetic.target: jobs is none of targets.entries (reports)": {
+        "synthetic": {"enabled": True, "target": "jobs", "tool": "ping"}
     },
 }
 """What the schema can't say: a part of what the chart says -> values (over good ones)."""
