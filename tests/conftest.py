@@ -8,17 +8,12 @@ used, since tests empty it.
 
 import ipaddress
 import os
-import pwd
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any, LiteralString
 
 import hypothesis
@@ -30,6 +25,7 @@ from sqlalchemy.engine import make_url
 
 from counterfoil.console import devstack
 from counterfoil.console.devstack import DevStack
+from counterfoil.tests.accounts import ACCOUNTS, Account
 from counterfoil.tests.memory import server_folder
 
 # Two shared cores: how long an example takes says more about the neighbours than about the code.
@@ -69,64 +65,13 @@ def _only_loopback(connect: Any) -> Any:
     return guarded
 
 
-@dataclass(frozen=True)
-class Account:
-    """Who runs a development stack in a test, and with which interpreter; no user = ourselves."""
-
-    name: str
-    python: str = sys.executable
-    user: int | None = None
-    group: int | None = None
-
-    def popen_options(self) -> dict[str, Any]:
-        if self.user is None:
-            return {}
-        return {"user": self.user, "group": self.group, "extra_groups": []}
-
-    def python_path(self) -> str:
-        """Where an interpreter outside of our environment finds what ours finds."""
-        # An editable install is a hook in our own environment; elsewhere the link that `make check` uses too serves.
-        link = Path(__file__).parents[1] / ".types" / "counterfoil"
-        link.parent.mkdir(exist_ok=True)
-        with suppress(FileExistsError):
-            link.symlink_to("..")
-        return os.pathsep.join((str(link.parent), *filter(None, sys.path)))
-
-
-def _accounts() -> list[Account]:
-    """Return the accounts to try a stack with: ourselves, and where we are root one that isn't.
-
-    Root's own interpreter may lie in a private home; then one of the same version on the system's path is taken.
-    """
-    if os.geteuid() != 0:
-        return [Account("normal user")]
-    nobody = pwd.getpwnam("nobody")
-    system_python = shutil.which(f"python3.{sys.version_info.minor}", path=os.defpath)
-    for python in filter(None, (sys.executable, system_python)):
-        account = Account("nobody", python, nobody.pw_uid, nobody.pw_gid)
-        with suppress(PermissionError, subprocess.CalledProcessError):
-            subprocess.run(
-                [python, "-c", "import counterfoil.console, pydantic, psycopg, psutil"],
-                check=True,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env={"PYTHONPATH": account.python_path()},
-                **account.popen_options(),
-            )
-            return [Account("root"), account]
-    return [Account("root")]
-
-
-_ACCOUNTS = _accounts()
-
-
 def pytest_report_header() -> str:
     reach = " (nobody can't reach this checkout: not tried as a normal user)"
-    names = [account.name for account in _ACCOUNTS]
+    names = [account.name for account in ACCOUNTS]
     return f"development stack tried as: {', '.join(names)}{reach if names == ['root'] else ''}"
 
 
-@pytest.fixture(params=_ACCOUNTS, ids=lambda account: account.name)
+@pytest.fixture(params=ACCOUNTS, ids=lambda account: account.name)
 def account(request: pytest.FixtureRequest) -> Account:
     """Who is to run the development stack."""
     found: Account = request.param

@@ -1,6 +1,7 @@
 """The development stack: who may run it, how it ends, what survives, and what it never touches.
 
-Each test runs the stack in processes of its own, under each account that this machine allows.
+Each test runs the stack in processes of its own; what accounts and owners have a say in, under each account that this
+machine allows.
 """
 
 import json
@@ -26,6 +27,7 @@ from redis.retry import Retry
 from counterfoil.console import devstack
 from counterfoil.console.devservers import SUPERUSER
 from counterfoil.console.devstate import has_ended
+from counterfoil.tests.accounts import whoever_runs_it
 from counterfoil.tests.memory import server_folder
 
 DEADLINE_S = 60
@@ -236,6 +238,7 @@ def test_a_killed_supervisor_leaves_no_orphan(host: Host) -> None:
     assert after["postgres"]["pid"] != before["postgres"]["pid"]
 
 
+@whoever_runs_it
 def test_a_frozen_server_of_a_killed_supervisor_is_ended_at_the_next_start(host: Host) -> None:
     first = host.call("up")
     query(first["postgres"]["url"], "CREATE TABLE kept AS SELECT 42 AS answer")
@@ -252,6 +255,7 @@ def test_a_frozen_server_of_a_killed_supervisor_is_ended_at_the_next_start(host:
     assert query(second["postgres"]["url"], "SELECT answer FROM kept") == (42,)
 
 
+@whoever_runs_it
 def test_stop_ends_what_a_killed_supervisor_left(host: Host) -> None:
     supervisor, postgres, valkey = processes(host.call("up"))
     postgres.suspend()
@@ -262,6 +266,7 @@ def test_stop_ends_what_a_killed_supervisor_left(host: Host) -> None:
     assert host.call("stop") is False
 
 
+@whoever_runs_it
 def test_a_process_that_got_a_recorded_number_is_left_alone(host: Host) -> None:
     host.call("up")
     host.call("stop")
@@ -280,12 +285,14 @@ def test_a_process_that_got_a_recorded_number_is_left_alone(host: Host) -> None:
     assert bystander.returncode == 0
 
 
+@whoever_runs_it
 def test_of_two_starts_at_once_one_wins_and_the_other_finds_it(host: Host) -> None:
     starts = [host.start_call("up") for _ in range(3)]
     first, *others = [finish(start) for start in starts]
     assert all(other == first for other in others)
 
 
+@whoever_runs_it
 def test_a_background_stack_is_used_and_left_running(host: Host) -> None:
     result = host.call("up")
     holder = host.start(HOLD, str(host.state_dir), str(host.data_dir))
@@ -293,6 +300,7 @@ def test_a_background_stack_is_used_and_left_running(host: Host) -> None:
     assert host.call("status") == result
 
 
+@whoever_runs_it
 def test_when_a_server_dies_the_stack_stops_and_the_next_start_heals_it(host: Host) -> None:
     before = host.call("up")
     running = processes(before)
@@ -311,6 +319,7 @@ def test_an_interrupted_first_start_is_begun_again(host: Host) -> None:
     query(host.call("up")["postgres"]["url"], "SELECT 1")
 
 
+@whoever_runs_it
 def test_a_server_that_cannot_start_says_why_and_names_no_password(host: Host) -> None:
     host.call("up")
     host.call("stop")
@@ -321,6 +330,7 @@ def test_a_server_that_cannot_start_says_why_and_names_no_password(host: Host) -
     assert host.call("status")["valkey"]["running"] is False
 
 
+@whoever_runs_it
 def test_servers_of_yours_are_used_and_none_of_ours_is_started_for_them(host: Host) -> None:
     urls = {
         "COUNTERFOIL_DATABASE_URL": "postgresql+psycopg://me:secret@127.0.0.1:1/mine",
@@ -363,6 +373,7 @@ def test_reset_refuses_a_folder_that_nothing_proves_to_be_a_stacks(host: Host) -
     assert (host.state_dir / "postgres").exists()
 
 
+@whoever_runs_it
 def test_a_state_file_that_cannot_be_read_is_not_written_over(host: Host) -> None:
     host.call("up")
     host.call("stop")
