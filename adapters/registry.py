@@ -1,29 +1,18 @@
-"""Protocol name -> adapter. The one list of what this release speaks; other packages may add to it (`plugins.py`)."""
+"""Protocol name -> adapter. The one list of what this release speaks; other packages may add to it (`plugins.py`).
+
+An adapter is imported when a target names its protocol: a process holds no other.
+"""
+# ruff: noqa: PLC0415 - see above
 
 import itertools
 from collections.abc import Callable
 from difflib import get_close_matches
 
 from . import plugins
-from .a2a import A2a10
-from .aip151 import Aip151
 from .contract import Adapter
-from .http202 import Http202
 from .jsonrpc import JsonRpc, random_id
-from .mcp_2025_11_25 import Mcp20251125
-from .mcp_2026_07_28 import Mcp20260728
-from .mcp_sync import McpSync
 
-_FACTORIES: dict[str, Callable[[JsonRpc], Adapter]] = {
-    "mcp-2026-07-28": Mcp20260728,
-    "mcp-2025-11-25": Mcp20251125,
-    "mcp-sync": McpSync,
-    "aip-151": lambda _: Aip151(),
-    "http-202": lambda _: Http202(),
-    "a2a-1.0": A2a10,
-}
-
-PROTOCOLS = tuple(_FACTORIES)
+PROTOCOLS = ("mcp-2026-07-28", "mcp-2025-11-25", "mcp-sync", "aip-151", "http-202", "a2a-1.0")
 
 MCP = tuple(name for name in PROTOCOLS if name.startswith("mcp-"))
 
@@ -52,9 +41,32 @@ def adapter(protocol: str, new_id: Callable[[], str] = random_id) -> Adapter:
 
     Raises UnknownProtocol, BrokenAdapter (of another package).
     """
+    match protocol:
+        case "mcp-2026-07-28":
+            from .mcp_2026_07_28 import Mcp20260728
+
+            return Mcp20260728(JsonRpc(new_id))
+        case "mcp-2025-11-25":
+            from .mcp_2025_11_25 import Mcp20251125
+
+            return Mcp20251125(JsonRpc(new_id))
+        case "mcp-sync":
+            from .mcp_sync import McpSync
+
+            return McpSync(JsonRpc(new_id))
+        case "aip-151":
+            from .aip151 import Aip151
+
+            return Aip151()
+        case "http-202":
+            from .http202 import Http202
+
+            return Http202()
+        case "a2a-1.0":
+            from .a2a import A2a10
+
+            return A2a10(JsonRpc(new_id))
     others = plugins.offered(PROTOCOLS)
-    if protocol in _FACTORIES:
-        return _FACTORIES[protocol](JsonRpc(new_id))
     if protocol in others:
         return plugins.load(others[protocol], JsonRpc(new_id))
     near = get_close_matches(protocol, known(), n=1, cutoff=0.3)

@@ -35,7 +35,7 @@ def run_worker(settings: Settings) -> Exit:
     os.environ["COUNTERFOIL_FLEET"] = settings.fleet
     os.environ["COUNTERFOIL_LANES"] = ",".join(settings.lanes)
     os.environ["COUNTERFOIL_EPOCH"] = str(fleet.epoch)
-    from ..workers.app import PLAN_QUEUE, WORKER_FLAGS, app, queue_name  # noqa: PLC0415  `app` reads the settings
+    from ..workers.app import PLAN_QUEUE, WORKER_OPTIONS, app, queue_name  # noqa: PLC0415  `app` reads the settings
 
     def ready(**_: object) -> None:
         say(_serving(settings, fleet))
@@ -43,10 +43,9 @@ def run_worker(settings: Settings) -> Exit:
     worker_ready.connect(ready, weak=False)
     # Submit messages are work of the submit lane, whoever else plans or reads.
     doors = (SUBMIT,) if Lane.SUBMIT in settings.lanes else ()
-    queues = ",".join((PLAN_QUEUE, *doors, *(queue_name(lane) for lane in settings.lanes)))
-    app.worker_main(
-        ["--quiet", "worker", *WORKER_FLAGS, "--queues", queues, "--concurrency", str(settings.concurrency)]
-    )
+    queues = [PLAN_QUEUE, *doors, *(queue_name(lane) for lane in settings.lanes)]
+    # Not by way of Celery's command line, which loads all its commands and a shell for them: 10 MB for life.
+    app.Worker(**WORKER_OPTIONS, queues=queues, concurrency=settings.concurrency, quiet=True).start()
     if epoch_is_over(settings, fleet.epoch):
         say(f"E_STALE_EPOCH: epoch {fleet.epoch} is over, so this worker stopped. Start the release that is current.")
         return Exit.STALE

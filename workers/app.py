@@ -19,8 +19,8 @@ from .settings import Settings
 EXCHANGE = "counterfoil"
 PLAN_QUEUE = "counterfoil.plan"
 
-WORKER_FLAGS = ("--without-gossip", "--without-mingle", "--without-heartbeat", "-O", "fair")
-"""What Celery takes on the command line only. Workers that talk to each other cost up to three connections each and
+WORKER_OPTIONS = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True, "optimization": "fair"}
+"""What Celery takes with a worker only, not as a setting. Workers that talk to each other cost up to three connections each and
 have hung fleets of 500; a worker here needs to know of no other."""
 
 _BROKER = {

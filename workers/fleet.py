@@ -7,14 +7,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from celery.signals import worker_process_init, worker_process_shutdown
 
 from ..adapters.credentials import Credentials
 from ..ledger.errors import CounterfoilError, StaleEpoch
 from .bucket import Bucket, FallbackBucket, LocalBucket, RedisBucket, redis_client
-from .deliver import Deliverer
 from .drive import Drive, end_process
 from .health import SERVING, STARTING, Pulse
 from .jobs import Pace
@@ -22,14 +21,16 @@ from .settings import Settings
 from .targets import load_targets
 from .telemetry import make_tracing
 from .vault import load_vault
-from .webhooks import load_webhooks
+
+if TYPE_CHECKING:
+    from .deliver import Deliverer
 
 log = logging.getLogger(__name__)
 
 RETRY_S = 2.0
 
 _drive: Drive | None = None
-_deliverer: Deliverer | None = None
+_deliverer: "Deliverer | None" = None
 _ending = threading.Event()
 
 
@@ -86,13 +87,16 @@ def make_drive(
     )
 
 
-def make_deliverer(settings: Settings) -> Deliverer | None:
+def make_deliverer(settings: Settings) -> "Deliverer | None":
     """What pushes events to webhooks, for this process; None where no webhooks file is set.
 
     Connects to nothing yet. Raises WebhooksError, SettingsError.
     """
     if settings.webhooks_file is None:
         return None
+    from .deliver import Deliverer  # noqa: PLC0415  httpx and what it brings are 6 MB
+    from .webhooks import load_webhooks  # noqa: PLC0415
+
     return Deliverer(
         settings.require_database_url(),
         load_webhooks(settings.webhooks_file),

@@ -13,12 +13,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import unquote
 
-import jsonschema_rs
-
 from ..ledger.errors import CounterfoilError
+
+if TYPE_CHECKING:
+    import jsonschema_rs
 
 MAX_SCHEMA_BYTES = 256 * 1024
 MAX_DEPTH = 64
@@ -40,7 +41,6 @@ MAX_PROBLEMS = 20
 MAX_SHOWN_CHARS = 80
 MAX_MESSAGE_CHARS = 300
 
-_PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000, size_limit=1 << 20, dfa_size_limit=1 << 20)
 _BACKTRACKING = re.compile(r"\(\?<?[=!]|\\[1-9k]")
 """Lookaround and references back. Everything else runs in time linear in the text."""
 
@@ -87,7 +87,7 @@ def require_schema(schema: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    validator: jsonschema_rs.Validator
+    validator: "jsonschema_rs.Validator"
     weight: int
     branches: bool
     backtracks: bool
@@ -97,6 +97,8 @@ class _Compiled:
             return [_problem(error) for error in itertools.islice(self.validator.iter_errors(value), MAX_PROBLEMS)]
         if self.branches:  # the one error of an anyOf holds the errors of all its branches
             return [Problem("", "breaks the schema; it is too large for a list of reasons.")]
+        import jsonschema_rs  # noqa: PLC0415  see `_compiled`
+
         try:
             self.validator.validate(value)
         except jsonschema_rs.ValidationError as error:
@@ -119,9 +121,12 @@ def _compiled(schema: bytes) -> _Compiled:
         raise SchemaError(f"a schema is an object or a boolean, not a {type(document).__name__}.")
     weigher = _Weigher(document)
     weight = weigher.weight()
+    import jsonschema_rs  # noqa: PLC0415  4 MB, which a worker without schemas need not hold
+
+    patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000, size_limit=1 << 20, dfa_size_limit=1 << 20)
     try:
         validator = jsonschema_rs.validator_for(
-            document, retriever=_refuse, pattern_options=_PATTERNS, mask="the value", validate_formats=False
+            document, retriever=_refuse, pattern_options=patterns, mask="the value", validate_formats=False
         )
     except ValueError as error:
         where = _pointer(getattr(error, "instance_path", []))
@@ -134,7 +139,7 @@ def _refuse(_uri: str) -> NoReturn:
     raise ValueError("a schema may only refer to itself")
 
 
-def _problem(error: jsonschema_rs.ValidationError) -> Problem:
+def _problem(error: "jsonschema_rs.ValidationError") -> Problem:
     """The library's words with the value left out (`mask`); a short value is added, for it is what people look for."""
     message = error.message[:MAX_MESSAGE_CHARS]
     shown = json.dumps(error.instance, ensure_ascii=False, default=str)

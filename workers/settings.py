@@ -4,11 +4,10 @@ import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ..beat_schedule import PLAN_EVERY_S
 from ..ledger.errors import CounterfoilError
@@ -33,12 +32,10 @@ class SettingsError(CounterfoilError):
     code = "E_SETTINGS"
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """All settings of a worker. Durations in seconds. Frozen; made by `load()`."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="COUNTERFOIL_", env_ignore_empty=True, frozen=True, extra="ignore", hide_input_in_errors=True
-    )
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
     state_dir: Path = DEFAULT_STATE_DIR
     """Where `counterfoil dev up` keeps its stack: the URLs come from its `dev.json` where none is set."""
@@ -66,7 +63,7 @@ class Settings(BaseSettings):
     """How long-running processes log: for people, or one JSON object a line."""
     otel: bool = False
     """Send traces by OpenTelemetry (the extra `otel`); the standard OTEL_… variables say where and how many."""
-    lanes: Annotated[tuple[Lane, ...], NoDecode] = QUEUES
+    lanes: tuple[Lane, ...] = QUEUES
     """What a worker serves, as `submit,poll`: lanes can be deployed and scaled apart from each other."""
 
     tick_s: float = Field(PLAN_EVERY_S, gt=0, le=60)
@@ -95,9 +92,12 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **given: object) -> Self:
-        """Read the environment (`given` wins over it). Raises SettingsError with every variable that can't be used."""
+        """Read the environment (`given` wins over it; a variable that is empty counts as unset). Raises SettingsError
+        with every variable that can't be used."""
+        # Not by pydantic-settings: its readers of files, clouds and command lines are 5 MB in each process.
+        found = {name: text for name in cls.model_fields if (text := os.environ.get(f"COUNTERFOIL_{name.upper()}"))}
         try:
-            return cls(**given)  # type: ignore[arg-type]
+            return cls.model_validate(found | given)
         except ValidationError as error:
             raise SettingsError(
                 " ".join(_sentence(problem["loc"], problem["msg"]) for problem in error.errors(include_input=False)),

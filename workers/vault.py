@@ -1,10 +1,13 @@
-"""Encryption at rest for what must not be read from the ledger alone: sessions of servers."""
+"""Encryption at rest for what must not be read from the ledger alone: sessions of servers.
+
+The cryptography package is imported where something is sealed or opened: its 7 MB are for processes whose targets keep
+sessions.
+"""
+# ruff: noqa: PLC0415 - see above
 
 import os
 from contextlib import suppress
 from pathlib import Path
-
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from ..ledger.errors import CounterfoilError
 
@@ -27,6 +30,8 @@ class Vault:
     front)."""
 
     def __init__(self, keys: list[str]) -> None:
+        from cryptography.fernet import Fernet, MultiFernet
+
         try:
             self._fernet = MultiFernet([Fernet(key) for key in keys])
         except ValueError:
@@ -40,6 +45,8 @@ class Vault:
 
     def open(self, sealed: bytes) -> bytes:
         """Raises VaultError when none of the keys sealed it."""
+        from cryptography.fernet import InvalidToken
+
         try:
             return self._fernet.decrypt(sealed)
         except InvalidToken:
@@ -69,6 +76,8 @@ def load_vault(state_dir: Path) -> Vault:
 
 def _make_key(path: Path) -> None:
     """A new key, readable by its owner alone. Whole or not at all: two processes may want it at once, one wins."""
+    from cryptography.fernet import Fernet
+
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(Fernet.generate_key())

@@ -19,7 +19,6 @@ import pytest
 from counterfoil.ledger.client import Client
 from counterfoil.ledger.database import Database
 from counterfoil.ledger.dead_letters import DeadLetter, list_dead_letters
-from counterfoil.workers.app import WORKER_FLAGS
 from counterfoil.workers.messages import Message
 
 KEY_ID = "billing-1"
@@ -28,6 +27,9 @@ TARGETS = "targets:\n  reports:\n    url: http://127.0.0.1:9/mcp\n    protocol: 
 PRODUCERS = (
     f"producers:\n  {KEY_ID}:\n    secret: env:BILLING_KEY\n    namespace: billing\n    principal: svc-billing\n"
 )
+
+WORKER_FLAGS = ("--without-gossip", "--without-mingle", "--without-heartbeat", "-O", "fair")
+"""`WORKER_OPTIONS` as Celery's own command line takes them."""
 
 
 def body_of(**changes: object) -> str:

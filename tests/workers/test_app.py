@@ -13,8 +13,10 @@ from redis import Redis
 
 from counterfoil.beat_schedule import BEAT_SCHEDULE
 from counterfoil.ledger.states import QUEUES
-from counterfoil.workers.app import WORKER_FLAGS, make_app, queue_name
+from counterfoil.workers.app import make_app, queue_name
 from counterfoil.workers.settings import Settings, SettingsError
+
+from .kit_messages import WORKER_FLAGS
 
 # A fleet's app whose tasks say that they ran, each in a list of its own: the test's wait-points.
 PROBE = """
