@@ -104,7 +104,8 @@ def _version(connection: Connection) -> str | None:
     """Where Alembic keeps it."""
     if connection.scalar(text(f"SELECT to_regclass('{SCHEMA}.alembic_version')")) is None:
         return None
-    return connection.scalar(text(f"SELECT version_num FROM {SCHEMA}.alembic_version"))  # noqa: S608  a constant
+    version: str | None = connection.scalar(text(f"SELECT version_num FROM {SCHEMA}.alembic_version"))  # noqa: S608
+    return version
 
 
 _REVISION = re.compile(r"v(\d{4})_\w+\.py")

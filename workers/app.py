@@ -20,8 +20,8 @@ EXCHANGE = "counterfoil"
 PLAN_QUEUE = "counterfoil.plan"
 
 WORKER_OPTIONS = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True, "optimization": "fair"}
-"""What Celery takes with a worker only, not as a setting. Workers that talk to each other cost up to three connections each and
-have hung fleets of 500; a worker here needs to know of no other."""
+"""What Celery takes with a worker only, not as a setting. Workers that talk to each other cost up to three connections
+each and have hung fleets of 500; a worker here needs to know of no other."""
 
 _BROKER = {
     # A broker shared with other Celery apps: every key of ours starts so, kombu's binding and unacked keys too.
