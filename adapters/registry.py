@@ -41,6 +41,7 @@ def adapter(protocol: str, new_id: Callable[[], str] = random_id) -> Adapter:
 
     Raises UnknownProtocol, BrokenAdapter (of another package).
     """
+    others = plugins.offered(PROTOCOLS)
     match protocol:
         case "mcp-2026-07-28":
             from .mcp_2026_07_28 import Mcp20260728
@@ -66,14 +67,13 @@ def adapter(protocol: str, new_id: Callable[[], str] = random_id) -> Adapter:
             from .a2a import A2a10
 
             return A2a10(JsonRpc(new_id))
+        case _ if protocol in others:
+            return plugins.load(others[protocol], JsonRpc(new_id))
         case _:
-            return _of_another_package(protocol, JsonRpc(new_id))
+            raise UnknownProtocol(_unknown(protocol))
 
 
-def _of_another_package(protocol: str, rpc: JsonRpc) -> Adapter:
-    others = plugins.offered(PROTOCOLS)
-    if protocol in others:
-        return plugins.load(others[protocol], rpc)
+def _unknown(protocol: str) -> str:
     near = get_close_matches(protocol, known(), n=1, cutoff=0.3)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise UnknownProtocol(f"No adapter for protocol {protocol!r}.{hint} There is: {', '.join(known())}.")
+    return f"No adapter for protocol {protocol!r}.{hint} There is: {', '.join(known())}."
