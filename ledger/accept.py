@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 from uuid import UUID
 
-from .database import Database, statement
+from .database import Database, execute
 from .digest import ready_id, receipt_id
 from .rows import Row
 from .states import Lane
@@ -39,6 +39,6 @@ def accept(database: Database, fleet: str, epoch: int, settled: Sequence[Settled
 
     def call() -> dict[UUID, str]:
         with database.autocommit() as connection:
-            return {row[0]: row[1] for row in connection.execute(statement("accept"), arguments)}
+            return {row[0]: row[1] for row in execute(connection, "accept", arguments)}
 
     return database.again(call)

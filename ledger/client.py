@@ -1,7 +1,6 @@
 """The producer's side: hand in a call, wait for its receipt, take what is ready. Needs the ledger only, no broker."""
 
 import asyncio
-import re
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,13 +12,11 @@ from uuid import UUID
 
 import psycopg
 from psycopg.pq import TransactionStatus
-from psycopg.rows import tuple_row
-from sqlalchemy import Connection, select
-from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from . import reads
-from .database import Database, sqlstate, statement
+from .database import Database, driver, execute, sqlstate, statement
 from .decision import Refusal
 from .digest import arguments_text, checked_name, request_digest, submission_key
 from .errors import (
@@ -39,7 +36,6 @@ from .outbox import acknowledge, take_ready
 from .policy import Policy
 from .records import JournalLine, Ready, Receipt, ToolOperation
 from .states import Lane
-from .tables import ledger_identity, target_state
 from .transition import Transitions
 from .work import Item
 
@@ -49,7 +45,6 @@ if TYPE_CHECKING:
 Transaction: TypeAlias = "Session | Connection | psycopg.Connection[Any]"
 """A producer's own transaction: SQLAlchemy's Session or Connection, or a psycopg connection."""
 
-_PSYCOPG = PGDialect_psycopg()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves dialect constructors untyped
 _FINE = frozenset({"opened", "same", "not_selected"})
 _FIRST_LOOK_S = 0.05
 _SLOWEST_LOOK_S = 1.0
@@ -100,7 +95,7 @@ class Client:
         """
         with self._database.autocommit() as connection:
             # One statement is its own transaction: handed in and committed in one round trip.
-            (operation_id,) = self._open(connection, [Call(target, tool, arguments, call_node_id)])
+            (operation_id,) = self._open(driver(connection), [Call(target, tool, arguments, call_node_id)])
             if operation_id is not None:
                 return reads.get_operation_by_id(connection, operation_id)
         raise NotSelected(
@@ -127,11 +122,11 @@ class Client:
         """The statement. A refusal raises; it is the caller's to undo what else the statement did."""
         wanted = sorted(enumerate(calls), key=lambda numbered: numbered[1].call_node_id)
         if self._ledger_id is None:
-            self._ledger_id = _all(transaction, select(ledger_identity.c.ledger_id))[0][0]
+            self._ledger_id = _all(transaction, "ledger_id", {})[0][0]
         asked = [self._door_arguments(call) for _, call in wanted]
         arrays = {f"{name}s": [arguments[name] for arguments in asked] for name in asked[0]}
         shared = {"fleet": self.fleet, "namespace": self.namespace, "principal": self.principal}
-        opened = _all(transaction, statement("open_operations"), arrays | shared)
+        opened = _all(transaction, "open_operations", arrays | shared)
         refused = next(((verdict, place) for place, verdict, _ in opened if verdict not in _FINE), None)
         if refused is not None:
             raise self._refused(transaction, refused[0], wanted[refused[1] - 1][1])
@@ -172,7 +167,7 @@ class Client:
                 next_step="What is in flight goes on; `counterfoil adapters list` tells why.",
             )
         if verdict == "no_target":
-            found = _all(transaction, select(target_state.c.target).where(target_state.c.fleet == self.fleet))
+            found = _all(transaction, "known_targets", {"fleet": self.fleet})
             known = sorted(row[0] for row in found)
             near = get_close_matches(call.target, known, n=1)
             hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known[:10]) or 'none'}."
@@ -296,7 +291,7 @@ class Client:
 
     def ack_in(self, transaction: Transaction, ids: Sequence[UUID]) -> int:
         """Acknowledge inside your own transaction, so that your progress and the acknowledgement are one fact."""
-        return len(_all(transaction, statement("ack_ready"), {"namespace": self.namespace, "ids": list(ids)}))
+        return len(_all(transaction, "ack_ready", {"namespace": self.namespace, "ids": list(ids)}))
 
     def notices(self, limit: int = 100, lease_s: float = 60.0) -> list[Notice]:
         """What calls that are still waiting want you to know: a person must answer, or settle a case. A notice ends
@@ -346,22 +341,20 @@ def _no_policy(_target: str, _tool: str) -> Policy:
     return Policy(protocol="unknown")
 
 
-def _all(transaction: Transaction, query: Any, arguments: Mapping[str, Any] | None = None) -> list[Any]:
-    """Run a statement in whatever transaction the producer has; errors keep their cause."""
+def _all(transaction: Transaction, name: str, arguments: Mapping[str, Any]) -> list[Any]:
+    """Run `sql/<name>.sql` in whatever transaction the producer has; errors keep their cause."""
     try:
         if isinstance(transaction, psycopg.Connection):
-            cursor = transaction.cursor(row_factory=tuple_row)  # whatever rows the producer likes
-            return cursor.execute(*_for_psycopg(query, arguments or {})).fetchall()
-        return list(transaction.execute(query, dict(arguments or {})).all())
+            return execute(transaction, name, arguments).fetchall()
+        return list(transaction.execute(statement(name), dict(arguments)).all())
     except (DBAPIError, psycopg.Error) as error:
-        state = getattr(error, "sqlstate", None) or sqlstate(error)
-        if state == "40001":
+        if sqlstate(error) == "40001":
             raise CounterfoilError(
                 "your transaction can't be serialized with another one.",
                 code="E_SERIALIZATION",
                 next_step="Roll back and run your transaction again; the same call nodes give the same operations.",
             ) from error
-        if state in ("3F000", "42P01", "42883"):
+        if sqlstate(error) in ("3F000", "42P01", "42883"):
             raise LedgerUnavailable(
                 "this database has no ledger.", code="E_SCHEMA", next_step="Run `counterfoil db upgrade`."
             ) from error
@@ -376,12 +369,3 @@ def _savepoint(transaction: Transaction) -> AbstractContextManager[object]:
         # psycopg's block commits where it finds no transaction open: the producer's must be there first.
         transaction.execute("SELECT")
     return transaction.transaction()
-
-
-def _for_psycopg(query: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The same statement with psycopg's parameters. Ours hold no percent sign; SQLAlchemy compiles its own
-    constructs."""
-    if hasattr(query, "text"):
-        return re.sub(r"(?<!:):(\w+)", r"%(\1)s", query.text), dict(arguments)
-    compiled = query.compile(dialect=_PSYCOPG)
-    return str(compiled), {**compiled.params, **arguments}

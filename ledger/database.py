@@ -4,19 +4,22 @@
 ones that keep a stopped client from holding a bump: 2 s idle in a transaction, 5 s a statement.
 """
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+import psycopg
 from psycopg.abc import DumperKey
 from psycopg.adapt import PyFormat
+from psycopg.rows import namedtuple_row
 from psycopg.types.array import ListDumper
 from sqlalchemy import Connection, Engine, TextClause, create_engine, event, text
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 
-from .errors import LedgerUnavailable, RecoverFirst, SchemaOutdated, StoodStill
+from .errors import CounterfoilError, LedgerUnavailable, RecoverFirst, SchemaOutdated, StoodStill
 
 APP_ROLE = "counterfoil_app"
 PRODUCER_ROLE = "counterfoil_producer"
@@ -34,8 +37,31 @@ T = TypeVar("T")
 
 @cache
 def statement(name: str) -> TextClause:
-    """The SQL of `sql/<name>.sql`."""
+    """The SQL of `sql/<name>.sql`, for a transaction that is not ours: a producer's or the owner's."""
     return text(files("counterfoil.ledger").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8"))
+
+
+def execute(
+    connection: "Connection | psycopg.Connection[Any]", name: str, arguments: Mapping[str, Any]
+) -> psycopg.Cursor[Any]:
+    """Run `sql/<name>.sql` in the connection's transaction; the cursor has its rows, as named tuples.
+
+    Over the driver's own connection: what SQLAlchemy does for a statement, these don't need (132 -> 63 us each). Errors
+    are the driver's.
+    """
+    plain = driver(connection) if isinstance(connection, Connection) else connection
+    return plain.cursor(row_factory=namedtuple_row).execute(_for_driver(name), arguments)
+
+
+@cache
+def _for_driver(name: str) -> bytes:
+    """The same statement with the driver's parameters (`:id` -> `%(id)s`)."""
+    return re.sub(r"(?<!:):(\w+)", r"%(\1)s", statement(name).text.replace("%", "%%")).encode()
+
+
+def driver(connection: Connection) -> psycopg.Connection[Any]:
+    """The driver's connection under one of SQLAlchemy's, in the same transaction."""
+    return cast("psycopg.Connection[Any]", connection.connection.driver_connection)
 
 
 def driver_url(database_url: str) -> str:
@@ -47,8 +73,8 @@ def driver_url(database_url: str) -> str:
 
 
 def sqlstate(error: BaseException) -> str | None:
-    """The SQLSTATE behind a SQLAlchemy error, if there is one."""
-    return getattr(getattr(error, "orig", None), "sqlstate", None)
+    """The SQLSTATE of a driver's or a SQLAlchemy error, if there is one."""
+    return getattr(getattr(error, "orig", error), "sqlstate", None)
 
 
 class UntypedListDumper(ListDumper):
@@ -111,14 +137,26 @@ class Database:
     @contextmanager
     def begin(self) -> Iterator[Connection]:
         """One short transaction, READ COMMITTED."""
-        with translated(), self._engine.begin() as connection:
+        with translated(), self._engine.begin() as connection, self._watched(connection):
             yield connection
 
     @contextmanager
     def autocommit(self) -> Iterator[Connection]:
         """For one statement that is its own transaction: one round trip, so a stopped client holds no lock."""
-        with translated(), self._auto.connect() as connection:
+        with translated(), self._auto.connect() as connection, self._watched(connection):
             yield connection
+
+    @contextmanager
+    def _watched(self, connection: Connection) -> Iterator[None]:
+        """What SQLAlchemy does for statements of its own: a connection that has ended goes, and those that were made
+        before the same server went away go with it."""
+        try:
+            yield
+        except psycopg.Error as error:
+            if not connection.invalidated and driver(connection).closed:
+                connection.invalidate(error)
+                self._engine.dispose()
+            raise
 
     def again(self, work: Callable[[], T]) -> T:
         """Run a whole transaction, and run it again from its locks after a serialization failure, deadlock or lock
@@ -128,8 +166,8 @@ class Database:
                 return work()
             except StoodStill:
                 continue
-            except DBAPIError as error:
-                if sqlstate(error) not in _AGAIN:
+            except psycopg.Error as error:
+                if error.sqlstate not in _AGAIN:
                     raise
         return work()
 
@@ -154,25 +192,35 @@ def _require_same_database(found: tuple[bool | None] | None) -> None:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn "can't reach it" and "no such schema" into our errors; the driver's own words stay as the cause."""
+    """Turn "can't reach it" and "no such schema" into our errors; the driver's own words stay as the cause. All others
+    leave as the driver's, whoever executed the statement."""
     try:
         yield
-    except OperationalError as error:
-        if sqlstate(error) is None or error.connection_invalidated or str(sqlstate(error)).startswith(("08", "57P")):
-            first = (str(error.orig).strip().splitlines() or ["no answer"])[0]
-            raise LedgerUnavailable(
-                f"the database can't be used: {first}",
-                next_step="Start one with `counterfoil dev up`, or set COUNTERFOIL_DATABASE_URL.",
-            ) from error
-        raise
-    except DBAPIError as error:
-        if sqlstate(error) in _ENDED:
-            raise StoodStill(
-                "the database ended a transaction that stood still; nothing of it was written.",
-                next_step="It is done again; a machine that starves its processes shows here first.",
-            ) from error
-        if sqlstate(error) in _NO_SCHEMA:
-            raise SchemaOutdated(
-                "the ledger's tables are missing or older than this version.", next_step="Run `counterfoil db upgrade`."
-            ) from error
-        raise
+    except (DBAPIError, psycopg.Error) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        if not isinstance(cause, psycopg.Error):
+            raise
+        ours = _ours(cause)
+        if ours is not None:
+            raise ours from cause
+        raise cause from None
+
+
+def _ours(error: psycopg.Error) -> CounterfoilError | None:
+    state = error.sqlstate or ""
+    if state in _ENDED:
+        return StoodStill(
+            "the database ended a transaction that stood still; nothing of it was written.",
+            next_step="It is done again; a machine that starves its processes shows here first.",
+        )
+    if state in _NO_SCHEMA:
+        return SchemaOutdated(
+            "the ledger's tables are missing or older than this version.", next_step="Run `counterfoil db upgrade`."
+        )
+    if isinstance(error, psycopg.OperationalError) and (not state or state.startswith(("08", "57P"))):
+        first = (str(error).strip().splitlines() or ["no answer"])[0]
+        return LedgerUnavailable(
+            f"the database can't be used: {first}",
+            next_step="Start one with `counterfoil dev up`, or set COUNTERFOIL_DATABASE_URL.",
+        )
+    return None

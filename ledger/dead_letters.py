@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, select
 
-from .database import statement
+from .database import execute
 from .digest import sha256
 from .ids import uuid7
 from .side_tables import dead_letter
@@ -62,7 +62,7 @@ def write_dead_letter(
         "max_letters": MAX_LETTERS_AN_HOUR,
         "max_bytes": MAX_BYTES_AN_HOUR,
     }
-    return connection.execute(statement("write_dead_letter"), arguments).first() is not None
+    return execute(connection, "write_dead_letter", arguments).fetchone() is not None
 
 
 def list_dead_letters(connection: Connection, fleet: str, limit: int) -> list[DeadLetter]:

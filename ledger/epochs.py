@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import NoReturn, TypeVar
 from uuid import UUID
 
+import psycopg
 from sqlalchemy import Connection, select, text
-from sqlalchemy.exc import DBAPIError
 
-from .database import Database, sqlstate, statement
+from .database import Database, execute
 from .errors import InputRefused, LedgerUnavailable, StaleEpoch
 from .ids import uuid7
 from .tables import execution_epoch
@@ -27,15 +27,16 @@ def check_fence(connection: Connection, fleet: str, epoch: int | None) -> int:
 
     Raises StaleEpoch when a bump has committed, InputRefused for a fleet that has no epoch.
     """
-    found = connection.execute(statement("fence"), {"fleet": fleet}).scalar_one_or_none()
-    if found is None:
+    row = execute(connection, "fence", {"fleet": fleet}).fetchone()
+    if row is None:
         _unknown(fleet)
+    found = int(row.epoch)
     if epoch is not None and found != epoch:
         raise StaleEpoch(
             f"write refused: worker epoch {epoch}, ledger epoch {found}.",
             next_step="This process serves an epoch that is over; start a new one.",
         )
-    return int(found)
+    return found
 
 
 def current_epoch(database: Database, fleet: str) -> int:
@@ -70,8 +71,8 @@ def exclusively(database: Database, work: Callable[[Connection], T], *, ends_blo
                 connection.execute(text("SET LOCAL lock_timeout = '700ms'"))
                 connection.execute(text("LOCK TABLE counterfoil.execution_epoch IN EXCLUSIVE MODE"))
                 return work(connection)
-        except DBAPIError as error:
-            if sqlstate(error) != _LOCK_TIMEOUT:
+        except psycopg.Error as error:
+            if error.sqlstate != _LOCK_TIMEOUT:
                 raise
             log.warning("a switch waits: somebody holds the epoch (try %d)", attempt)
             if ends_blockers and attempt >= 2:
@@ -103,7 +104,7 @@ def raise_epoch(
             next_step="Epochs only grow: to go back to an older release, bump and start its workers in the new epoch.",
         )
     arguments = {"fleet": fleet, "reason": reason[:MAX_REASON_CHARS], "epoch": wanted}
-    connection.execute(statement("bump"), arguments | {"generation": generation, "once": once})
+    execute(connection, "bump", arguments | {"generation": generation, "once": once})
     return wanted
 
 
@@ -117,15 +118,14 @@ def raised_by(connection: Connection, fleet: str, once: str | None) -> bool:
 def void_leases(database: Database, fleet: str, epoch: int) -> None:
     """After a bump: what older workers hold is due now. Latency only."""
     with database.autocommit() as connection:
-        connection.execute(statement("void_leases"), {"fleet": fleet, "epoch": epoch})
+        execute(connection, "void_leases", {"fleet": fleet, "epoch": epoch})
 
 
 def plain_epoch(connection: Connection, fleet: str) -> int:
     """The epoch without its lock: for people, and under the lock of `exclusively`. Raises InputRefused
     (E_FLEET_UNKNOWN)."""
-    table = execution_epoch.c
-    found = connection.execute(select(table.epoch).where(table.fleet == fleet)).scalar_one_or_none()
-    return int(found) if found is not None else _unknown(fleet)
+    row = execute(connection, "plain_epoch", {"fleet": fleet}).fetchone()
+    return int(row.epoch) if row is not None else _unknown(fleet)
 
 
 def _unknown(fleet: str) -> NoReturn:
@@ -140,14 +140,14 @@ def _end_blockers(database: Database) -> None:
     with database.autocommit() as connection:
         connection.execute(text("RESET ROLE"))
         try:
-            connection.execute(statement("end_blockers"))
+            execute(connection, "end_blockers", {})
         finally:
             connection.execute(text("SELECT set_config('role', 'counterfoil_app', false)"))
 
 
 def refuse(database: Database, fleet: str, epoch: int, what: str, ids: list[UUID]) -> None:
     """Keep and count what an older epoch tried."""
-    rows = [{"id": uuid7(), "operation_id": id_, "fleet": fleet, "epoch": epoch, "what": what} for id_ in ids]
-    if rows:
-        with database.begin() as connection:
-            connection.execute(statement("refused_write"), rows)
+    if ids:
+        arguments = {"ids": [uuid7() for _ in ids], "operations": ids, "fleet": fleet, "epoch": epoch, "what": what}
+        with database.autocommit() as connection:
+            execute(connection, "refused_write", arguments)

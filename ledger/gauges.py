@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy.exc import DBAPIError
+import psycopg
 
-from .database import READER_ROLE, Database, sqlstate, statement
+from .database import READER_ROLE, Database, execute
 from .orphans import by_lane, find_orphans
 from .states import QUEUES
 
@@ -65,8 +65,8 @@ class Gauges:
                     counted[name] = self._count(name, arguments)
                 else:
                     rows[name] = self._ask(f"metric_{name}", arguments)
-            except DBAPIError as error:
-                failed[name] = sqlstate(error) or "none"
+            except psycopg.Error as error:
+                failed[name] = error.sqlstate or "none"
                 log.warning("metrics of %r can't be read (SQLSTATE %s)", name, failed[name])
         return Reading(rows, counted, failed)
 
@@ -76,13 +76,13 @@ class Gauges:
 
     def _ask(self, name: str, arguments: Mapping[str, object]) -> Sequence[Row]:
         with self._database.autocommit() as connection:
-            return [dict(row) for row in connection.execute(statement(name), arguments).mappings()]
+            return [row._asdict() for row in execute(connection, name, arguments)]
 
     def _count(self, name: str, arguments: Mapping[str, object]) -> Sequence[Row]:
         """What happened between the last time and the last moment that is certainly complete: nothing is counted
         twice, nothing that commits late is passed over."""
         with self._database.autocommit() as connection:
-            until = connection.execute(statement("metric_until"), {"settled_s": SETTLED_S}).scalar_one()
+            ((until,),) = execute(connection, "metric_until", {"settled_s": SETTLED_S})
         since = self._since.get(name, until)
         found = self._ask(f"metric_{name}", {**arguments, "since": since, "until": until}) if since < until else ()
         self._since[name] = max(since, until)

@@ -8,18 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+import psycopg
 from sqlalchemy import Connection, select
-from sqlalchemy.exc import IntegrityError
 
-from .database import Database, statement
+from .database import Database, execute
 from .epochs import check_fence, refuse
 from .errors import StaleEpoch
 from .operation import Operation
 from .policy import Policy
 from .rows import PolicyOf, Row, read_rows
-from .side_tables import adapter_mode
 from .states import Lane, State
-from .tables import control
 from .tables import intent as intent_table
 
 
@@ -76,7 +74,7 @@ class Intents:
         except StaleEpoch:
             refuse(self._database, self._fleet, self._epoch, "intent", [request.operation_id for request in requests])
             raise
-        except IntegrityError:
+        except psycopg.IntegrityError:
             # Somebody else's open intent slipped in between two of ours: one by one, so that only the guilty one is
             # denied.
             if len(requests) == 1:
@@ -107,20 +105,19 @@ class Intents:
 
     def _leases(self, connection: Connection, requests: Sequence[IntentRequest]) -> set[tuple[UUID, str, UUID]]:
         """(operation, lane, token) of leases that are alive and of this epoch, locked."""
-        found = connection.execute(statement("lock_wakes"), {"ids": [r.operation_id for r in requests]})
+        found = execute(connection, "lock_wakes", {"ids": [r.operation_id for r in requests]})
         return {(row[0], row[1], row[2]) for row in found if row[4] and row[3] == self._epoch}
 
     def _switches(self, connection: Connection) -> "_Switches":
         """What people switched off, read under the fence: a switch that was committed before the bump it came with is
         seen here (SPEC section 8)."""
-        create_on = connection.execute(select(control.c.create_on).where(control.c.fleet == self._fleet)).scalar()
-        mode = adapter_mode.c
-        shut = select(mode.protocol).where(mode.fleet == self._fleet, mode.mode != "open")
-        return _Switches(create_on is not False, frozenset(connection.execute(shut).scalars()))
+        ((create_on, shut),) = execute(connection, "read_switches", {"fleet": self._fleet})
+        return _Switches(create_on, frozenset(shut))
 
     def _write(self, connection: Connection, granted: Sequence[IntentRequest]) -> None:
-        connection.execute(
-            statement("open_intents"),
+        execute(
+            connection,
+            "open_intents",
             {
                 "epoch": self._epoch,
                 "send_tokens": [r.send_token for r in granted],
@@ -132,8 +129,9 @@ class Intents:
                 "answer_by_s": [r.policy.answer_by_s for r in granted],
             },
         )
-        pinned = connection.execute(
-            statement("pin_intents"),
+        pinned = execute(
+            connection,
+            "pin_intents",
             {
                 "epoch": self._epoch,
                 "ids": [r.operation_id for r in granted],
@@ -146,10 +144,11 @@ class Intents:
                 "budgets_s": [r.policy.wait_budget_s for r in granted],
                 "send_by_s": [r.policy.send_by_s for r in granted],
             },
-        ).all()
+        )
         seqs = {row[0]: row[1] for row in pinned}
-        connection.execute(
-            statement("write_journal"),
+        execute(
+            connection,
+            "write_journal",
             {
                 "epoch": self._epoch,
                 "actor": "worker",

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from .database import statement
+from .database import execute
 from .ids import uuid7
 from .reads import plain
 from .records import Record
@@ -61,13 +61,11 @@ def drafts(works: Iterable[Work]) -> list[Draft]:
 
 def take_notices(connection: Connection, namespace: str, *, limit: int, lease_s: float) -> list[Notice]:
     """Lease up to `limit` notices, oldest first. What is not acknowledged within `lease_s` is handed out again."""
-    rows = connection.execute(
-        statement("take_notices"), {"namespace": namespace, "limit": limit, "lease_s": lease_s}
-    ).mappings()
-    return sorted((Notice(**plain(row)) for row in rows), key=lambda notice: (notice.created_at, notice.id))
+    rows = execute(connection, "take_notices", {"namespace": namespace, "limit": limit, "lease_s": lease_s})
+    return sorted((Notice(**plain(row._asdict())) for row in rows), key=lambda notice: (notice.created_at, notice.id))
 
 
 def acknowledge_notices(connection: Connection, namespace: str, ids: Sequence[UUID]) -> int:
     """Say that these were read. Returns how many were open; a repeat is harmless and counts zero."""
-    done = connection.execute(statement("ack_notices"), {"namespace": namespace, "ids": list(ids)})
-    return len(done.all())
+    done = execute(connection, "ack_notices", {"namespace": namespace, "ids": list(ids)})
+    return len(done.fetchall())

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from .database import statement
+from .database import execute
 from .operation import NOT_PARKING
 from .records import Record
 from .rules import RETRY_AFTER_MAX_S
@@ -41,7 +41,7 @@ def find_orphans(connection: Connection, fleet: str, *, limit: int = 100, bound_
         "ahead_s": AHEAD_S,
         "not_parking": sorted(NOT_PARKING),
     }
-    return [Orphan(**row) for row in connection.execute(statement("orphans"), arguments).mappings()]
+    return [Orphan(**row._asdict()) for row in execute(connection, "orphans", arguments)]
 
 
 def by_lane(orphans: Iterable[Orphan]) -> dict[str, tuple[int, float]]:

@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from . import reads
-from .database import statement
+from .database import execute
 from .records import Record
 
 
@@ -43,4 +43,4 @@ def list_outages(
         "each": each,
         "limit": limit,
     }
-    return [CaseGroup(**reads.plain(row)) for row in connection.execute(statement("case_groups"), arguments).mappings()]
+    return [CaseGroup(**reads.plain(row._asdict())) for row in execute(connection, "case_groups", arguments)]

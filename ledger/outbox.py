@@ -6,20 +6,18 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from .database import statement
+from .database import execute
 from .reads import plain
 from .records import Ready
 
 
 def take_ready(connection: Connection, namespace: str, *, limit: int, lease_s: float) -> list[Ready]:
     """Lease up to `limit` ready rows, oldest first. What is not acknowledged within `lease_s` is handed out again."""
-    rows = connection.execute(
-        statement("take_ready"), {"namespace": namespace, "limit": limit, "lease_s": lease_s}
-    ).mappings()
-    return sorted((Ready(**plain(row)) for row in rows), key=lambda ready: (ready.created_at, ready.id))
+    rows = execute(connection, "take_ready", {"namespace": namespace, "limit": limit, "lease_s": lease_s})
+    return sorted((Ready(**plain(row._asdict())) for row in rows), key=lambda ready: (ready.created_at, ready.id))
 
 
 def acknowledge(connection: Connection, namespace: str, ids: Sequence[UUID]) -> int:
     """Say that these were acted upon. Returns how many were open; a repeat is harmless and counts zero."""
-    done = connection.execute(statement("ack_ready"), {"namespace": namespace, "ids": list(ids)})
-    return len(done.all())
+    done = execute(connection, "ack_ready", {"namespace": namespace, "ids": list(ids)})
+    return len(done.fetchall())

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import select
 
-from .database import Database, statement
+from .database import Database, execute
 from .reads import plain
 from .records import Record
 from .side_tables import webhook_endpoint
@@ -81,7 +81,7 @@ class Pushes:
     def due(self, namespaces: Sequence[str]) -> list[str]:
         """Which of these namespaces have something to push, and an endpoint that may be tried."""
         with self._database.autocommit() as connection:
-            return list(connection.execute(statement("due_webhooks"), {"namespaces": list(namespaces)}).scalars())
+            return [row[0] for row in execute(connection, "due_webhooks", {"namespaces": list(namespaces)})]
 
     def take(self, namespace: str, *, limit: int, lease_s: float, result_bytes: int) -> list[Push]:
         """Lease up to `limit` events for `lease_s`; one, by one process, while the endpoint is failing.
@@ -90,8 +90,8 @@ class Pushes:
         """
         arguments = {"namespace": namespace, "limit": limit, "lease_s": lease_s, "result_bytes": result_bytes}
         with self._database.autocommit() as connection:
-            rows = connection.execute(statement("take_webhook_events"), arguments).mappings()
-            return sorted((Push(**row) for row in rows), key=lambda push: (push.created_at, push.id))
+            rows = execute(connection, "take_webhook_events", arguments)
+            return sorted((Push(**row._asdict()) for row in rows), key=lambda push: (push.created_at, push.id))
 
     def settle(
         self, namespace: str, delivered: Sequence[Push], failed: Sequence[tuple[Push, float]], failing: Failing | None
@@ -108,15 +108,14 @@ class Pushes:
 
         def work() -> bool:
             with self._database.begin() as connection:
-                connection.execute(statement("settle_webhook_events"), events)
+                execute(connection, "settle_webhook_events", events)
                 if failing is None:
                     if any(push.failures for push in delivered):
-                        connection.execute(statement("clear_webhook"), {"namespace": namespace})
+                        execute(connection, "clear_webhook", {"namespace": namespace})
                     return False
                 noted = {name: getattr(failing, name) for name in Failing.__slots__}
-                return bool(
-                    connection.execute(statement("fail_webhook"), noted | {"namespace": namespace}).scalar_one()
-                )
+                ((stopped,),) = execute(connection, "fail_webhook", noted | {"namespace": namespace})
+                return bool(stopped)
 
         return self._database.again(work)
 
@@ -133,5 +132,5 @@ def webhook_endpoints(database: Database) -> list[WebhookEndpoint]:
 def resume_webhook(database: Database, namespace: str) -> bool:
     """Start a stopped or failing endpoint anew; everything that waits is due at once. False: it was neither."""
     with database.begin() as connection:
-        found = connection.execute(statement("resume_webhook"), {"namespace": namespace}).first()
+        found = execute(connection, "resume_webhook", {"namespace": namespace}).fetchone()
     return found is not None

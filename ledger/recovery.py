@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import select
 
 from . import epochs
-from .database import Database, statement
+from .database import Database, execute
 from .events import Recovered as RecoveredEvent
 from .policy import Policy
 from .states import Lane, State
@@ -44,12 +44,12 @@ def recover(database_url: str, fleet: str, *, reason: str, no_loss: bool = False
         epoch = epochs.bump(database, fleet, f"recover: {reason}")
         if not no_loss:
             with database.begin() as connection:
-                connection.execute(statement("perhaps_sent"), {"fleet": fleet})
+                execute(connection, "perhaps_sent", {"fleet": fleet})
         moved, asked = (0, 0) if no_loss else _move(database, fleet)
         with database.begin() as connection:
             if not no_loss:
-                connection.execute(statement("perhaps_delivered"), {"fleet": fleet})
-            connection.execute(statement("take_identity"), {"fleet": fleet})
+                execute(connection, "perhaps_delivered", {"fleet": fleet})
+            execute(connection, "take_identity", {"fleet": fleet})
         return Recovered(epoch, moved, asked)
     finally:
         database.dispose()

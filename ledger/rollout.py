@@ -15,7 +15,7 @@ from sqlalchemy import Connection, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from . import epochs, reads
-from .database import Database, statement
+from .database import Database, execute
 from .digest import MAX_ARGUMENTS_BYTES, canonical_json, checked_name
 from .errors import InputRefused, NoSuchOperation
 from .records import Record
@@ -188,7 +188,7 @@ def compare_shadows(
     Results are compared as JSON values (SHA-256 over their RFC 8785 text), and only where the old path told one.
     """
     arguments = {"namespace": namespace, "target": target, "tool": tool, "limit": limit}
-    rows = connection.execute(statement("compare_shadows"), arguments).mappings().all()
-    sums = {name: rows[0][f"all_{name}"] if rows else 0 for name in ("same", "differs", "missing")}
-    lines = [ShadowLine(**{name: row[name] for name in ShadowLine.model_fields}) for row in rows]
+    rows = execute(connection, "compare_shadows", arguments).fetchall()
+    sums = {name: getattr(rows[0], f"all_{name}") if rows else 0 for name in ("same", "differs", "missing")}
+    lines = [ShadowLine(**{name: getattr(row, name) for name in ShadowLine.model_fields}) for row in rows]
     return ShadowReport(**sums, lines=tuple(lines))

@@ -3,11 +3,13 @@ at."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, select
 
-from .database import statement
+from .database import execute
 from .operation import OpenCase, OpenIntent, Operation
 from .policy import Policy
 from .rounds import Round
@@ -80,25 +82,23 @@ _MADE = frozenset(
 """Fields of an Operation that are more than a column."""
 
 _PLAIN = tuple(one.name for one in fields(Operation) if one.name not in _MADE)
+_COLD = tuple(one.name for one in fields(Row) if one.name not in ("operation", "pinned", "replies"))
+_plain, _cold = attrgetter(*_PLAIN), attrgetter(*_COLD)
 
 
 def read_rows(connection: Connection, ids: Iterable[UUID], policy_of: PolicyOf, *, lock: bool) -> list[Row]:
     """Operations with what is open beside them. `lock`: the second statement of a transition, after the epoch's."""
     wanted = sorted(set(ids))
-    found = (
-        connection.execute(statement("lock_operations" if lock else "read_operations"), {"ids": wanted})
-        .mappings()
-        .all()
-    )
+    found = execute(connection, "lock_operations" if lock else "read_operations", {"ids": wanted}).fetchall()
     if not found:
         return []
     children = _children(connection, wanted)
-    policies = pinned_policies(connection, {row["policy_digest"] for row in found if row["policy_digest"] is not None})
+    policies = pinned_policies(connection, {row.policy_digest for row in found if row.policy_digest is not None})
     rows = []
     for row in found:
-        pinned = policies.get(row["policy_digest"])
-        policy = pinned if pinned is not None else policy_of(row["target"], row["tool"])
-        operation = _operation(row, policy, children.get(row["id"], _Children()))
+        pinned = policies.get(row.policy_digest)
+        policy = pinned if pinned is not None else policy_of(row.target, row.tool)
+        operation = _operation(row, policy, children.get(row.id, _Children()))
         rows.append(_row(row, operation, pinned=pinned is not None))
     return rows if lock else _with_replies(connection, rows)
 
@@ -109,8 +109,8 @@ def _with_replies(connection: Connection, rows: list[Row]) -> list[Row]:
     if not replied:
         return rows
     found: dict[UUID, tuple[Reply, ...]] = {}
-    for line in connection.execute(statement("read_replies"), {"ids": replied}).mappings():
-        found[line["operation_id"]] = (*found.get(line["operation_id"], ()), Reply(**line))
+    for line in execute(connection, "read_replies", {"ids": replied}):
+        found[line.operation_id] = (*found.get(line.operation_id, ()), Reply(*line))
     return [replace(row, replies=found.get(row.id, ())) for row in rows]
 
 
@@ -121,67 +121,44 @@ class _Children:
     rounds: list[Round] = field(default_factory=list)
 
 
-def _operation(row: RowMapping, policy: Policy, children: _Children) -> Operation:
-    since_s, used_s = row["since_send_by_s"], row["since_first_intent_s"]
+def _operation(row: Any, policy: Policy, children: _Children) -> Operation:
+    since_s, used_s = row.since_send_by_s, row.since_first_intent_s
     return Operation(
-        id=row["id"],
+        id=row.id,
         policy=policy,
-        state=State(row["state"]),
-        outcome=Outcome(row["outcome"]) if row["outcome"] else None,
-        settle_as=State(row["settle_as"]) if row["settle_as"] else None,
+        state=State(row.state),
+        outcome=Outcome(row.outcome) if row.outcome else None,
+        settle_as=State(row.settle_as) if row.settle_as else None,
         settle_left_s=0.0 if since_s is None else policy.settle_s - since_s,
         key_left_s=None if used_s is None else policy.key_lifetime_s - used_s,
         intents=tuple(children.intents),
         cases=tuple(children.cases),
         rounds=tuple(sorted(children.rounds, key=lambda one: one.number)),
-        **{name: row[name] for name in _PLAIN},
+        **dict(zip(_PLAIN, _plain(row), strict=True)),
     )
 
 
-def _row(row: RowMapping, operation: Operation, *, pinned: bool) -> Row:
-    return Row(
-        operation=operation,
-        pinned=pinned,
-        **{
-            name: row[name]
-            for name in (
-                "namespace",
-                "call_node_id",
-                "request_digest",
-                "target",
-                "tool",
-                "principal",
-                "submission_key",
-                "arguments",
-                "protocol",
-                "tool_version",
-                "descriptor_digest",
-                "execution_epoch",
-                "journal_seq",
-            )
-        },
-    )
+def _row(row: Any, operation: Operation, *, pinned: bool) -> Row:
+    return Row(operation=operation, pinned=pinned, **dict(zip(_COLD, _cold(row), strict=True)))
 
 
 def _children(connection: Connection, ids: list[UUID]) -> dict[UUID, _Children]:
     found: dict[UUID, _Children] = {}
-    for child in connection.execute(statement("open_children"), {"ids": ids}).mappings():
-        mine = found.setdefault(child["operation_id"], _Children())
-        if child["sort"] == "case":
-            mine.cases.append(OpenCase(child["kind"], child["code"], child["send_left_s"]))
-        elif child["sort"] == "round":
-            mine.rounds.append(
-                Round(child["attempt"], child["kind"], child["code"], child["generation"], int(child["answer_left_s"]))
-            )
+    for child in execute(connection, "open_children", {"ids": ids}):
+        mine = found.setdefault(child.operation_id, _Children())
+        if child.sort == "case":
+            mine.cases.append(OpenCase(child.kind, child.code, child.send_left_s))
+        elif child.sort == "round":
+            mine.rounds.append(Round(child.attempt, child.kind, child.code, child.generation, int(child.answer_left_s)))
         else:
             mine.intents.append(
                 OpenIntent(
-                    child["send_token"],
-                    child["kind"],
-                    child["attempt"],
-                    child["generation"],
-                    child["send_left_s"],
-                    child["answer_left_s"],
+                    child.send_token,
+                    child.kind,
+                    child.attempt,
+                    child.generation,
+                    child.send_left_s,
+                    child.answer_left_s,
                 )
             )
     return found
@@ -205,8 +182,8 @@ def pinned_policies(connection: Connection, digests: set[bytes]) -> dict[bytes |
 def read_evidence(connection: Connection, ids: Iterable[UUID]) -> dict[UUID, list[Evidence]]:
     """Unconsumed evidence by operation, oldest first. Under the operations' locks."""
     found: dict[UUID, list[Evidence]] = {}
-    for row in connection.execute(statement("unconsumed_evidence"), {"ids": sorted(set(ids))}).mappings():
-        found.setdefault(row["operation_id"], []).append(Evidence(**row))
+    for row in execute(connection, "unconsumed_evidence", {"ids": sorted(set(ids))}):
+        found.setdefault(row.operation_id, []).append(Evidence(*row))
     return found
 
 

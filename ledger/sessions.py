@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 
-from .database import Database, statement
+from .database import Database, execute
 from .ids import uuid7
 from .side_tables import remote_session
 
@@ -48,5 +48,5 @@ def take_ended_sessions(database: Database, fleet: str, *, idle_s: float, limit:
     server ends by itself.
     """
     with database.autocommit() as connection:
-        found = connection.execute(statement("take_ended_sessions"), {"fleet": fleet, "idle_s": idle_s, "limit": limit})
+        found = execute(connection, "take_ended_sessions", {"fleet": fleet, "idle_s": idle_s, "limit": limit})
         return [Sealed(row[0], row[1], row[2], bytes(row[3])) for row in found]

@@ -10,13 +10,13 @@ from uuid import UUID
 from sqlalchemy import select, text
 from sqlalchemy.dialects.postgresql import insert
 
-from .database import Database, statement
+from .database import Database, execute
 from .errors import StaleEpoch
 from .ids import uuid7
 from .policy import Policy
 from .rows import PolicyOf, Row, read_rows
 from .states import Lane
-from .tables import execution_epoch, operation, target_state, tool_descriptor, tool_policy
+from .tables import operation, target_state, tool_descriptor, tool_policy
 
 EVIDENCE_GRACE_S = 2.0
 """A living bearer consumes its own evidence well within this; afterwards anybody does."""
@@ -82,8 +82,9 @@ class Store:
     def plan(self, lanes: Sequence[Lane], *, ahead_s: float, limit: int) -> list[Due]:
         """Which (lane, target) has due work, at most `limit` counted each."""
         with self.database.autocommit() as connection:
-            found = connection.execute(
-                statement("plan"),
+            found = execute(
+                connection,
+                "plan",
                 {"fleet": self.fleet, "lanes": [str(lane) for lane in lanes], "ahead_s": ahead_s, "limit": limit},
             )
             return [Due(Lane(lane), target, count) for lane, target, count in found]
@@ -91,12 +92,12 @@ class Store:
     def make_partitions(self) -> None:
         """Prepare the months to come of journal and evidence. Does nothing where they are."""
         with self.database.autocommit() as connection:
-            connection.execute(statement("make_partitions"), {"ahead": MONTHS_AHEAD})
+            execute(connection, "make_partitions", {"ahead": MONTHS_AHEAD})
 
     def seen(self, name: str) -> None:
         """Keep that this part of the fleet was heard of just now, to within 5 s."""
         with self.database.autocommit() as connection:
-            connection.execute(statement("seen"), {"fleet": self.fleet, "name": name})
+            execute(connection, "seen", {"fleet": self.fleet, "name": name})
 
     def claim(self, lane: Lane, target: str, *, limit: int, ahead_s: float, lease_s: float) -> list[tuple[Lease, Row]]:
         """Lease due rows and read their operations. Empty when nothing is due or this epoch is over."""
@@ -112,7 +113,7 @@ class Store:
             "lease_s": lease_s,
         }
         with self.database.autocommit() as connection:
-            claimed = connection.execute(statement("claim"), arguments).all()
+            claimed = execute(connection, "claim", arguments).fetchall()
             leases = {row[0]: Lease(row[0], lane, token, *row[1:]) for row in claimed}
             rows = read_rows(connection, leases, self._policy_of, lock=False) if leases else []
         return [(leases[row.id], row) for row in rows]
@@ -129,7 +130,7 @@ class Store:
             "until_s": list(until_s),
         }
         with self.database.autocommit() as connection:
-            found = connection.execute(statement("renew"), arguments).all()
+            found = execute(connection, "renew", arguments).fetchall()
         return {(row[0], Lane(row[1])): Renewed(row[2], row[3]) for row in found}
 
     def reread(self, held: Sequence[tuple[UUID, Lane, UUID]]) -> dict[tuple[UUID, Lane], int]:
@@ -142,7 +143,7 @@ class Store:
             "tokens": list(tokens),
         }
         with self.database.autocommit() as connection:
-            return {(row[0], Lane(row[1])): row[2] for row in connection.execute(statement("reread"), arguments)}
+            return {(row[0], Lane(row[1])): row[2] for row in execute(connection, "reread", arguments)}
 
     def release(self, rows: Sequence[tuple[Lease, float]], *, failed: bool = False) -> None:
         """Give rows back without an outcome, due again after the given seconds unless somebody kicked them."""
@@ -159,7 +160,7 @@ class Store:
 
         def work() -> None:
             with self.database.autocommit() as connection:
-                connection.execute(statement("release"), arguments)
+                execute(connection, "release", arguments)
 
         # It waits for rows that transitions hold, so it may be the one that has to begin again.
         self.database.again(work)
@@ -181,14 +182,15 @@ class Store:
             "seqs": [answer.seq for answer in answers],
         }
         with self.database.autocommit() as connection:
-            connection.execute(statement("append_evidence"), arguments)
+            execute(connection, "append_evidence", arguments)
 
     def overdue_evidence(self, targets: Iterable[str], limit: int) -> list[UUID]:
         """Operations of these targets with evidence that its bearer did not consume. Of others this process can't read
         it: a roll-out may have added a target that its file does not name."""
         with self.database.autocommit() as connection:
-            found = connection.execute(
-                statement("overdue_evidence"),
+            found = execute(
+                connection,
+                "overdue_evidence",
                 {"fleet": self.fleet, "targets": list(targets), "grace_s": EVIDENCE_GRACE_S, "limit": limit},
             )
             return [row[0] for row in found]
@@ -205,10 +207,10 @@ class Store:
     def close_target(self, target: str, for_s: float) -> float:
         """Close a target for everybody (429/503 with Retry-After); returns how long it stays closed, in seconds."""
         with self.database.autocommit() as connection:
-            row = connection.execute(
-                statement("close_target"), {"fleet": self.fleet, "target": target, "for_s": for_s}
-            ).scalar_one_or_none()
-        return for_s if row is None else float(row)
+            row = execute(
+                connection, "close_target", {"fleet": self.fleet, "target": target, "for_s": for_s}
+            ).fetchone()
+        return for_s if row is None else float(row.closed_s)
 
     def register_targets(self, targets: Iterable[tuple[str, str]]) -> None:
         """Make targets (name, protocol) known to the producers' door."""
@@ -247,9 +249,9 @@ class Store:
 
     def check_epoch(self) -> None:
         """Has a bump made us old? A plain read: it ends a process early, no fence rests on it. Raises StaleEpoch."""
-        table = execution_epoch.c
         with self.database.autocommit() as connection:
-            found = connection.execute(select(table.epoch).where(table.fleet == self.fleet)).scalar_one_or_none()
+            row = execute(connection, "plain_epoch", {"fleet": self.fleet}).fetchone()
+        found = None if row is None else row.epoch
         if found != self.epoch:
             raise StaleEpoch(f"worker epoch {self.epoch}, ledger epoch {found}.", next_step="Start a new process.")
 

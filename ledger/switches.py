@@ -15,7 +15,7 @@ from sqlalchemy import Connection, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from . import epochs, reads
-from .database import Database, statement
+from .database import Database, execute
 from .errors import CounterfoilError, InputRefused
 from .records import Record
 from .side_tables import adapter_mode
@@ -193,7 +193,7 @@ def _named(connection: Connection, fleet: str) -> set[str]:
 
 
 def _uses(connection: Connection, fleet: str, protocol: str) -> _Open:
-    return _Open(*connection.execute(statement("adapter_uses"), {"fleet": fleet, "protocol": protocol}).one())
+    return _Open(*execute(connection, "adapter_uses", {"fleet": fleet, "protocol": protocol}).fetchall()[0])
 
 
 def _require_known(protocol: str, names: set[str]) -> None:

@@ -11,18 +11,17 @@ from dataclasses import replace
 from typing import TypeAlias
 from uuid import UUID
 
-from sqlalchemy import Connection, select
-from sqlalchemy.exc import DBAPIError, OperationalError
+import psycopg
+from sqlalchemy import Connection
 
 from .accept import Settled, accept
-from .database import Database, statement
+from .database import Database, execute
 from .epochs import check_fence, refuse
 from .errors import LedgerUnavailable, StaleEpoch
 from .events import CancelAsked, Event, InputRequested, LookupFound, Progressed, TaskBound, VerdictGiven
 from .rows import Evidence, PolicyOf, Row, pinned_policies, read_evidence, read_rows, with_operation
 from .rules import LIVE
-from .states import TERMINAL, State
-from .tables import operation as operation_table
+from .states import State
 from .work import Applied, Item, Work
 from .writes import write
 
@@ -73,9 +72,7 @@ class Transitions:
             raise
         except LedgerUnavailable:
             raise
-        except Exception as error:
-            if isinstance(error, OperationalError) and error.connection_invalidated:
-                raise
+        except Exception as error:  # noqa: BLE001  the guilty row alone is parked, whatever it did
             if len(grouped) == 1:
                 return [self._park(alone, error) for alone in grouped.values()]
             log.warning("a batch of %d could not be written (%s); going row by row", len(grouped), type(error).__name__)
@@ -102,7 +99,7 @@ class Transitions:
             return applied
         try:
             verdicts = accept(self._database, self._fleet, epoch, settled)
-        except (DBAPIError, LedgerUnavailable) as error:
+        except (psycopg.Error, LedgerUnavailable) as error:
             log.warning("%d decided ends are not accepted yet: %s", len(settled), type(error).__name__)
             return applied
         return [_accepted(one, verdicts.get(one.operation_id)) for one in applied]
@@ -143,8 +140,9 @@ class Transitions:
         leased = [item for item in items if item.token is not None]
         if leased:
             with self._database.autocommit() as connection:
-                connection.execute(
-                    statement("release"),
+                execute(
+                    connection,
+                    "release",
                     {
                         "fleet": self._fleet,
                         "epoch": self._epoch,
@@ -172,16 +170,10 @@ def _holders(connection: Connection, fleet: str, events: list[tuple[Work, Event]
     if not named:
         return {}
     targets, task_ids = zip(*named, strict=True)
-    connection.execute(statement("lock_task_ids"), {"targets": list(targets), "task_ids": list(task_ids)})
-    table = operation_table.c
-    query = (
-        select(table.target, table.task_id, table.id, table.policy_digest)
-        .where(table.fleet == fleet)
-        .where(table.task_id.in_({task_id for _, task_id in named}), table.target.in_({target for target, _ in named}))
-        .where(table.state.not_in([str(state) for state in TERMINAL]))
-    )
-    found = connection.execute(query).all()
-    policies = pinned_policies(connection, {row[3] for row in found if row[3] is not None})
+    tasks = {"targets": list(targets), "task_ids": list(task_ids)}
+    execute(connection, "lock_task_ids", tasks)
+    found = execute(connection, "find_holders", tasks | {"fleet": fleet}).fetchall()
+    policies = pinned_policies(connection, {row.policy_digest for row in found if row.policy_digest is not None})
     return {
         (target, policies[digest].credential if digest else "", task_id): holder
         for target, task_id, holder, digest in found
@@ -190,7 +182,7 @@ def _holders(connection: Connection, fleet: str, events: list[tuple[Work, Event]
 
 def _leases(connection: Connection, ids: Iterable[UUID]) -> dict[tuple[UUID, str], UUID | None]:
     """(operation, lane) -> token, from wake rows locked after their operations: third statement of a transition."""
-    found = connection.execute(statement("lock_wakes"), {"ids": sorted(ids)})
+    found = execute(connection, "lock_wakes", {"ids": sorted(ids)})
     return {(row[0], row[1]): row[2] for row in found}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from .database import statement
+from .database import execute
 from .work import Work
 
 _ASKED = ("ids", "numbers", "legs", "keys", "methods", "params", "schemas", "reply_tos")
@@ -26,10 +26,10 @@ def write_rounds(connection: Connection, works: Sequence[Work]) -> None:
         for number, one in decision.asks
     ]
     if asked:
-        connection.execute(statement("open_rounds"), arrays(_ASKED, asked))
+        execute(connection, "open_rounds", arrays(_ASKED, asked))
     moved = [line for work in works for line in _moved(work)]
     if moved:
-        connection.execute(statement("move_rounds"), arrays(_MOVED, moved))
+        execute(connection, "move_rounds", arrays(_MOVED, moved))
 
 
 def _moved(work: Work) -> list[tuple[Any, ...]]:

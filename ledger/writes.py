@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from .database import statement
+from .database import execute
 from .decision import Decision
 from .events import VerdictGiven
 from .ids import uuid7
@@ -66,7 +66,7 @@ def write(
     lines = {work.row.id: _journal_lines(work) for work in works}
     touched = [work for work in works if lines[work.row.id] or work.decisions or work.before.execution_epoch < epoch]
     if touched:
-        connection.execute(statement("write_operations"), _operation_arrays(touched, lines) | {"epoch": epoch})
+        execute(connection, "write_operations", _operation_arrays(touched, lines) | {"epoch": epoch})
     held = _write_wakes(connection, works, rows, fleet=fleet, epoch=epoch)
     _write_children(connection, works, fleet=fleet, epoch=epoch)
     numbered = [
@@ -76,7 +76,7 @@ def write(
     ]
     if numbered:
         names = ("ids", "seqs", "events", "sources", "targets", "lanes", "codes", "whys")
-        connection.execute(statement("write_journal"), arrays(names, numbered) | {"epoch": epoch, "actor": actor})
+        execute(connection, "write_journal", arrays(names, numbered) | {"epoch": epoch, "actor": actor})
     return held
 
 
@@ -138,7 +138,7 @@ def _write_wakes(
     keys = list(zip(ids, lanes, strict=True))
     if set(there) - set(keys):
         operations = [work.row.id for work in works]
-        connection.execute(statement("drop_wakes"), {"operations": operations, "ids": ids, "lanes": lanes})
+        execute(connection, "drop_wakes", {"operations": operations, "ids": ids, "lanes": lanes})
     if not wanted:
         return {}
     delays_s = [_stretched(lane, delay_s, item) for _, lane, delay_s, item in wanted]
@@ -156,13 +156,11 @@ def _write_wakes(
     if moved:
         shared["replaces"] = [lane in work.replaced for work, lane, *_ in wanted]
         shared["kicks"] = [0 if item is None or item.lane is not lane else item.kick for _, lane, _, item in wanted]
-        rows += connection.execute(statement("move_wakes"), _only(moved, shared)).all()
+        rows += execute(connection, "move_wakes", _only(moved, shared))
     missing = [index for index, key in enumerate(keys) if key not in there]
     if missing:
         shared["targets"] = [work.row.target for work, *_ in wanted]
-        rows += connection.execute(
-            statement("add_wakes"), _only(missing, shared) | {"fleet": fleet, "epoch": epoch}
-        ).all()
+        rows += execute(connection, "add_wakes", _only(missing, shared) | {"fleet": fleet, "epoch": epoch})
     return _held(rows, dict(zip(keys, zip(tokens, delays_s, strict=True), strict=True)))
 
 
@@ -213,21 +211,21 @@ def _keep_results(connection: Connection, decided: Sequence[tuple[UUID, Decision
     kept = [(uuid7(), id_, d.keeps.body, d.keeps.pointer) for id_, d in decided if d.keeps is not None]
     if kept:
         names = ("ids", "operations", "bodies", "pointers")
-        connection.execute(statement("keep_results"), arrays(names, kept) | {"fleet": fleet, "epoch": epoch})
+        execute(connection, "keep_results", arrays(names, kept) | {"fleet": fleet, "epoch": epoch})
 
 
 def _write_children(connection: Connection, works: Sequence[Work], *, fleet: str, epoch: int) -> None:
     consumed = [piece for work in works for piece in work.consumed]
     if consumed:
-        connection.execute(statement("consume_evidence"), {"ids": consumed})
+        execute(connection, "consume_evidence", {"ids": consumed})
     decided = [(work.row.id, decision) for work in works for decision in work.decisions]
     write_rounds(connection, works)
     ended = [(id_, decision.intent.effect, decision.intent.how) for id_, decision in decided if decision.intent]
     if ended:
-        connection.execute(statement("close_intents"), arrays(("ids", "effects", "hows"), ended))
+        execute(connection, "close_intents", arrays(("ids", "effects", "hows"), ended))
     results = [(id_, d.result.body, d.result.pointer, d.result.digest) for id_, d in decided if d.result is not None]
     if results:
-        connection.execute(statement("store_results"), arrays(("ids", "bodies", "pointers", "digests"), results))
+        execute(connection, "store_results", arrays(("ids", "bodies", "pointers", "digests"), results))
     _keep_results(connection, decided, fleet=fleet, epoch=epoch)
     open_kinds = {work.row.id: {case.kind for case in work.before.operation.cases} for work in works}
     closed = [
@@ -238,7 +236,7 @@ def _write_children(connection: Connection, works: Sequence[Work], *, fleet: str
     ]
     if closed:
         names = ("ids", "kinds", "by", "verdicts", "reasons", "seconds")
-        connection.execute(statement("close_cases"), arrays(names, closed))
+        execute(connection, "close_cases", arrays(names, closed))
     opened = [
         (uuid7(), work.row.id, str(case.kind), case.code, case.why[:500], case.closed)
         for work in works
@@ -246,7 +244,7 @@ def _write_children(connection: Connection, works: Sequence[Work], *, fleet: str
     ]
     if opened:
         names = ("ids", "operations", "kinds", "codes", "whys", "closed")
-        connection.execute(statement("open_cases"), arrays(names, opened))
+        execute(connection, "open_cases", arrays(names, opened))
     noticed = drafts(works)
     if noticed:
-        connection.execute(statement("write_notices"), arrays(DRAFT_ARRAYS, noticed))
+        execute(connection, "write_notices", arrays(DRAFT_ARRAYS, noticed))

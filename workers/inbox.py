@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Callable
 
+import psycopg
 from sqlalchemy import func, select
-from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from ..ledger.client import Call, Client
-from ..ledger.database import Database, sqlstate
+from ..ledger.database import Database
 from ..ledger.dead_letters import MAX_LETTERS_AN_HOUR, write_dead_letter
 from ..ledger.digest import sha256
 from ..ledger.errors import CounterfoilError, CreateStopped, InputRefused
@@ -62,9 +62,9 @@ class Inbox:
                 self._bury(message, refusal)
         except CounterfoilError as error:
             raise NotNow(f"{error.code}: {error.message}") from error
-        except SQLAlchemyError as error:
+        except psycopg.Error as error:
             # Time limits, a full disk, a standby: not the sender's to mend. The error's own text holds the parameters.
-            raise NotNow(f"the database refuses ({type(error).__name__}, SQLSTATE {sqlstate(error)}).") from error
+            raise NotNow(f"the database refuses ({type(error).__name__}, SQLSTATE {error.sqlstate}).") from error
         return "" if refusal is None else refusal.code
 
     def _refusal(self, message: Message) -> CounterfoilError | None:
@@ -73,9 +73,9 @@ class Inbox:
             self._hand_in(message)
         except (InputRefused, CreateStopped) as refusal:
             return refusal
-        except (DataError, IntegrityError) as error:
-            return MessageRefused(f"the ledger can't store it (SQLSTATE {sqlstate(error)}).")
-        except (CounterfoilError, SQLAlchemyError):
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
+            return MessageRefused(f"the ledger can't store it (SQLSTATE {error.sqlstate}).")
+        except (CounterfoilError, psycopg.Error):
             raise
         except Exception as error:
             log.exception("a fault in taking the submit message with sha256 %s", sha256(message.body).hex())

@@ -2,7 +2,6 @@
 
 import psycopg
 import pytest
-from sqlalchemy.exc import DBAPIError
 
 from counterfoil.ledger.database import TRIES, Database, driver_url, statement
 from counterfoil.ledger.errors import LedgerUnavailable, RecoverFirst
@@ -74,7 +73,7 @@ def test_a_transaction_that_lost_a_race_is_run_again_from_its_locks_and_no_other
         with world.database.begin() as connection:
             connection.exec_driver_sql(f"DO $$ BEGIN RAISE EXCEPTION 'in the way' USING ERRCODE = '{sqlstate}'; END $$")
 
-    with pytest.raises(DBAPIError):
+    with pytest.raises(psycopg.Error):
         world.database.again(work)
     assert ran == runs
 

@@ -7,14 +7,14 @@ claim five of them would hand the row to a person (E_QUARANTINED).
 
 from typing import Any
 
+import psycopg
 import pytest
-from sqlalchemy import event
 
 from counterfoil.ledger.errors import LedgerUnavailable
 from counterfoil.ledger.events import Progressed
 from counterfoil.ledger.states import Lane
 from counterfoil.tests.ledger.world import World
-from counterfoil.tests.races.waiting import until
+from counterfoil.tests.races.waiting import before_each_statement, until
 
 
 def test_its_row_is_neither_parked_nor_counted(world: World) -> None:
@@ -23,17 +23,18 @@ def test_its_row_is_neither_parked_nor_counted(world: World) -> None:
     lease = world.claim(Lane.POLL)[operation_id]
     before = world.wakes(operation_id)["poll"]
 
-    def stand_still(_connection: Any, cursor: Any, statement: str, *_: object) -> None:
-        if "Move existing wake rows" in statement:
+    stands = [False, True]
+
+    def stand_still(cursor: psycopg.Cursor[Any], query: str) -> None:
+        if "Move existing wake rows" in query and stands.pop():
             cursor.execute("SELECT pg_backend_pid(), set_config('idle_in_transaction_session_timeout', '20ms', true)")
-            (pid, _) = cursor.fetchone()
+            (pid, _) = cursor.fetchone() or ()
             until(lambda: not world.sql("SELECT 1 FROM pg_stat_activity WHERE pid = %(pid)s", {"pid": pid}))
             cursor.connection.pgconn.consume_input()  # PostgreSQL's last word; else a reset may overtake it
 
-    event.listen(world.database._engine, "before_cursor_execute", stand_still)
+    before_each_statement(world.database, stand_still)
     with pytest.raises(LedgerUnavailable):
         world.bring(operation_id, Progressed(lease.read_seq, "half way"), lease=lease)
-    event.remove(world.database._engine, "before_cursor_execute", stand_still)
 
     after = world.wakes(operation_id)["poll"]
     assert (after["claim_count"], after["lease_token"]) == (before["claim_count"], lease.token)

@@ -9,7 +9,7 @@ import psycopg
 from sqlalchemy import event
 
 from counterfoil.ledger.database import Database
-from counterfoil.tests.races.waiting import PATIENCE_S, until
+from counterfoil.tests.races.waiting import PATIENCE_S, before_each_statement, until
 
 LOOK_S = 0.001
 """After this long without a word from the side whose turn it is, PostgreSQL is asked whether it waits for a lock."""
@@ -24,7 +24,7 @@ class Side:
         self._statements = 0
         self._racing = False
         self.database = Database(url, fleet="main", pool_size=1)
-        event.listen(self.database._engine, "before_cursor_execute", self._statement)
+        before_each_statement(self.database, self._statement)
         event.listen(self.database._engine, "commit", self._statement)
         with self.database.autocommit() as connection:
             self._pid = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()

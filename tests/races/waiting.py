@@ -9,6 +9,10 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
+import psycopg
+from sqlalchemy import event
+
+from counterfoil.ledger.database import Database
 from counterfoil.tests.ledger.world import World
 
 PATIENCE_S = 20.0
@@ -29,6 +33,22 @@ def until_blocked(world: World, count: int) -> None:
         " WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0"
     )
     until(lambda: bool(world.sql(query)[0][0] >= count))
+
+
+def before_each_statement(database: Database, hook: Callable[[psycopg.Cursor[Any], str], None]) -> None:
+    """Call `hook` with each statement that this database's connections are about to execute, whoever executes it."""
+
+    class Watched(psycopg.Cursor[Any]):
+        def execute(self, query: Any, *arguments: Any, **more: Any) -> "Watched":
+            hook(self, query.decode() if isinstance(query, bytes) else str(query))
+            super().execute(query, *arguments, **more)
+            return self
+
+    def watch(connection: psycopg.Connection[Any], _record: object) -> None:
+        connection.cursor_factory = Watched
+
+    event.listen(database._engine, "connect", watch)
+    database.dispose()  # what was connected before is not watched
 
 
 @contextmanager

@@ -44,7 +44,7 @@ class Cursor(psycopg.Cursor[Any]):
     """Remembers what is about to be executed, for the story."""
 
     def execute(self, query: Any, *arguments: Any, **more: Any) -> "Cursor":
-        self.connection.about = _name_of(str(query))  # type: ignore[attr-defined]
+        self.connection.about = _name_of(query.decode() if isinstance(query, bytes) else str(query))  # type: ignore[attr-defined]
         super().execute(query, *arguments, **more)
         return self
 

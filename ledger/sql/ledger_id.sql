@@ -1,0 +1,2 @@
+-- The ledger's own name: part of every submission key.
+SELECT ledger_id FROM counterfoil.ledger_identity
