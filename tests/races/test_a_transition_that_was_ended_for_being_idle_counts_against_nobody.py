@@ -23,10 +23,10 @@ def test_its_row_is_neither_parked_nor_counted(world: World) -> None:
     lease = world.claim(Lane.POLL)[operation_id]
     before = world.wakes(operation_id)["poll"]
 
-    stands = [False, True]
+    stands = True
 
     def stand_still(cursor: psycopg.Cursor[Any], query: str) -> None:
-        if "Move existing wake rows" in query and stands.pop():
+        if "Move existing wake rows" in query and stands:
             cursor.execute("SELECT pg_backend_pid(), set_config('idle_in_transaction_session_timeout', '20ms', true)")
             (pid, _) = cursor.fetchone() or ()
             until(lambda: not world.sql("SELECT 1 FROM pg_stat_activity WHERE pid = %(pid)s", {"pid": pid}))
@@ -35,6 +35,7 @@ def test_its_row_is_neither_parked_nor_counted(world: World) -> None:
     before_each_statement(world.database, stand_still)
     with pytest.raises(LedgerUnavailable):
         world.bring(operation_id, Progressed(lease.read_seq, "half way"), lease=lease)
+    stands = False
 
     after = world.wakes(operation_id)["poll"]
     assert (after["claim_count"], after["lease_token"]) == (before["claim_count"], lease.token)
