@@ -1,20 +1,21 @@
 """Reads for people and producers: operations, receipts, cases, journals. On the primary, no lock, no fence."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping, Select, select
 
+from .database import execute
 from .errors import NoSuchOperation
 from .records import Case, JournalLine, Receipt, ToolOperation
-from .tables import journal, operation, operation_result, reconciliation_case, terminal_receipt
+from .tables import journal, operation, operation_result, terminal_receipt
 
 _HEX = frozenset({"request_digest", "descriptor_digest", "result_digest", "digest"})
 
 
-def plain(row: RowMapping) -> dict[str, Any]:
+def plain(row: Mapping[str, Any] | RowMapping) -> dict[str, Any]:
     """Digests as hex, moments in UTC."""
     values = dict(row)
     for name in _HEX & values.keys():
@@ -26,36 +27,21 @@ def plain(row: RowMapping) -> dict[str, Any]:
     }
 
 
-_OPERATION = (
-    *(
-        operation.c[name]
-        for name in ToolOperation.model_fields
-        if name not in ("format", "cases", "wait_budget_ends_at")
-    ),
-    operation.c.budget_ends_at.label("wait_budget_ends_at"),
-)
-
-
-def _operations(connection: Connection, query: Select[Any]) -> list[ToolOperation]:
-    rows = connection.execute(query).mappings().all()
+def get_operations_by_id(connection: Connection, ids: Iterable[UUID]) -> list[ToolOperation]:
+    """Those of them that there are, in the order given."""
+    found = [plain(row._asdict()) for row in execute(connection, "show_operations", {"ids": list(ids)})]
+    asked = [values["id"] for values in found if values.pop("asked")]
     cases: dict[UUID, list[Case]] = {}
-    table = reconciliation_case
-    if rows:
-        asked = (
-            select(table)
-            .where(table.c.operation_id.in_([row["id"] for row in rows]))
-            .order_by(table.c.opened_at, table.c.id)
-        )
-        for case in connection.execute(asked).mappings():
-            values = plain(case)
+    if asked:
+        for row in execute(connection, "show_cases", {"ids": asked}):
+            values = plain(row._asdict())
             cases.setdefault(values.pop("operation_id"), []).append(Case(**values))
-    return [ToolOperation(**plain(row), cases=tuple(cases.get(row["id"], ()))) for row in rows]
+    return [ToolOperation(**values, cases=tuple(cases.get(values["id"], ()))) for values in found]
 
 
 def get_operation(connection: Connection, namespace: str, call_node_id: str) -> ToolOperation:
     """Raises NoSuchOperation."""
-    query = select(*_OPERATION).where(operation.c.namespace == namespace, operation.c.call_node_id == call_node_id)
-    found = _operations(connection, query)
+    found = _found(connection, _IDS.where(operation.c.namespace == namespace, operation.c.call_node_id == call_node_id))
     if not found:
         raise NoSuchOperation(
             f"there is no operation for call node {call_node_id!r} in namespace {namespace!r}.",
@@ -66,7 +52,7 @@ def get_operation(connection: Connection, namespace: str, call_node_id: str) -> 
 
 def get_operation_by_id(connection: Connection, operation_id: UUID) -> ToolOperation:
     """Raises NoSuchOperation."""
-    found = _operations(connection, select(*_OPERATION).where(operation.c.id == operation_id))
+    found = get_operations_by_id(connection, [operation_id])
     if not found:
         raise NoSuchOperation(
             f"there is no operation {operation_id}.", next_step="`counterfoil list` shows what there is."
@@ -74,16 +60,11 @@ def get_operation_by_id(connection: Connection, operation_id: UUID) -> ToolOpera
     return found[0]
 
 
-def get_operations_by_id(connection: Connection, ids: Iterable[UUID]) -> list[ToolOperation]:
-    """Those of them that there are."""
-    return _operations(connection, select(*_OPERATION).where(operation.c.id.in_(list(ids))))
-
-
 def find_operations(
     connection: Connection, *, submission_key: UUID | None, task_id: str | None, target: str | None
 ) -> list[ToolOperation]:
     """By submission key, by the server's task id, or both; newest first, at most 100."""
-    query = select(*_OPERATION).order_by(operation.c.created_at.desc(), operation.c.id.desc()).limit(100)
+    query = _NEWEST.limit(100)
     for column, wanted in (
         (operation.c.submission_key, submission_key),
         (operation.c.task_id, task_id),
@@ -91,21 +72,29 @@ def find_operations(
     ):
         if wanted is not None:
             query = query.where(column == wanted)
-    return _operations(connection, query)
+    return _found(connection, query)
 
 
 def list_operations(
     connection: Connection, *, namespace: str | None, states: Sequence[str], target: str | None, limit: int
 ) -> list[ToolOperation]:
     """Newest first."""
-    query = select(*_OPERATION).order_by(operation.c.created_at.desc(), operation.c.id.desc()).limit(limit)
+    query = _NEWEST.limit(limit)
     if namespace is not None:
         query = query.where(operation.c.namespace == namespace)
     if states:
         query = query.where(operation.c.state.in_(states))
     if target is not None:
         query = query.where(operation.c.target == target)
-    return _operations(connection, query)
+    return _found(connection, query)
+
+
+_IDS = select(operation.c.id)
+_NEWEST = _IDS.order_by(operation.c.created_at.desc(), operation.c.id.desc())
+
+
+def _found(connection: Connection, query: Select[Any]) -> list[ToolOperation]:
+    return get_operations_by_id(connection, [row.id for row in connection.execute(query)])
 
 
 _RECEIPT = select(terminal_receipt, operation_result.c.body.label("result_body")).join_from(

@@ -2,8 +2,8 @@
 
 import hashlib
 
-import pytest
 import psycopg
+import pytest
 
 from counterfoil.ledger import dead_letters
 from counterfoil.ledger.dead_letters import MAX_BODY_BYTES, DeadLetter, list_dead_letters, write_dead_letter
@@ -76,5 +76,8 @@ def test_bodies_have_a_budget_of_their_own_and_small_ones_still_fit(
 def test_whoever_works_with_the_ledger_can_add_letters_but_not_change_or_remove_them(world: World, change: str) -> None:
     write(world)
     rest = " SET code = ''" if change == "UPDATE" else ""
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"), world.database.begin() as connection:
+    with (
+        pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"),
+        world.database.begin() as connection,
+    ):
         connection.exec_driver_sql(f"{change} counterfoil.dead_letter{rest}")
