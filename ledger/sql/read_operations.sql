@@ -1,4 +1,5 @@
 -- Operations as they are now, without a lock: what a claimer needs to make its requests. Never what a decision rests on.
+-- Planned once a connection, as lock_operations.sql.
 SELECT
     o.id, o.fleet, o.namespace, o.call_node_id, o.request_digest, o.target, o.tool, o.principal, o.submission_key,
     CASE WHEN o.state IN ('SUBMITTING', 'NOT_FOUND_SAFE', 'SUBMISSION_UNKNOWN') THEN o.arguments END AS arguments,
@@ -16,5 +17,5 @@ SELECT
     extract(epoch FROM o.audit_ends_at - counterfoil.ledger_now())::float8 AS audit_left_s,
     extract(epoch FROM counterfoil.ledger_now() - o.first_intent_at)::float8 AS since_first_intent_s,
     extract(epoch FROM counterfoil.ledger_now() - o.last_send_by)::float8 AS since_send_by_s
-FROM counterfoil.operation AS o
-WHERE o.id = ANY(CAST(:ids AS uuid[]))
+FROM unnest((SELECT CAST(:ids AS uuid[]))) AS v(id)
+CROSS JOIN LATERAL (SELECT * FROM counterfoil.operation AS w WHERE w.id = v.id LIMIT 1) AS o
