@@ -1,10 +1,14 @@
 """Connections: the app role, short limits, the right database, the ledger's clock."""
 
+from collections.abc import Callable
+
 import psycopg
 import pytest
+from sqlalchemy import Connection
 
-from counterfoil.ledger.database import TRIES, Database, driver_url, statement
+from counterfoil.ledger.database import TRIES, Database, driver_url, execute, statement
 from counterfoil.ledger.errors import LedgerUnavailable, RecoverFirst
+from counterfoil.ledger.ids import uuid7
 from counterfoil.tests.ledger.world import World
 
 
@@ -78,13 +82,21 @@ def test_a_transaction_that_lost_a_race_is_run_again_from_its_locks_and_no_other
     assert ran == runs
 
 
-def test_a_connection_that_was_ended_is_told_as_such(world: World) -> None:
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda connection: connection.exec_driver_sql("SELECT 1"),
+        lambda connection: execute(connection, "ledger_id", {}),
+    ],
+    ids=["a statement of SQLAlchemy's", "one of our own"],
+)
+def test_a_connection_that_was_ended_is_told_as_such(world: World, ask: Callable[[Connection], object]) -> None:
     def work() -> None:
         with world.database.begin() as connection:
             pid = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
             with world.owner() as owner:
                 owner.execute("SELECT pg_terminate_backend(%s)", (pid,))
-            connection.exec_driver_sql("SELECT 1")
+            ask(connection)
 
     with pytest.raises(LedgerUnavailable, match="E_LEDGER_UNAVAILABLE"):
         work()
@@ -105,3 +117,26 @@ def test_urls_of_other_tools_are_taken_and_every_statement_is_a_file() -> None:
     assert statement("fence").text.startswith("--")
     with pytest.raises(FileNotFoundError):
         statement("nothing")
+
+
+def test_an_error_of_either_way_is_the_drivers(world: World) -> None:
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation), world.database.begin() as connection:
+        connection.exec_driver_sql("SELECT 'x'::int")
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation), world.database.begin() as connection:
+        execute(connection, "show_cases", {"ids": ["x"]})
+
+
+@pytest.mark.parametrize("name", ["lock_operations", "read_operations", "show_operations", "open_operations"])
+def test_a_statement_of_every_submit_or_transition_is_planned_once(world: World, name: str) -> None:
+    """For one id as for many: with the number in sight each execution was planned anew."""
+    shared = {"fleet": "none", "namespace": "default", "principal": "default"}
+    arrays = dict.fromkeys(("ids", "nodes", "digests", "targets", "tools", "bodys", "keys"))
+    counts = "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement LIKE %s"
+    with world.database.begin() as connection:
+        for round_ in range(20):
+            ids = [uuid7() for _ in range(1 + round_ % 5)]
+            texts = {key: [str(id_) for id_ in ids] for key in arrays}
+            execute(connection, name, texts | {"digests": [b""] * len(ids), "bodys": [b""] * len(ids)} | shared)
+        first = statement(name).text.partition("\n")[0]
+        ((generic, custom),) = connection.exec_driver_sql(counts, (f"{first}%",)).all()
+    assert custom <= 5 < generic
