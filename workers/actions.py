@@ -193,6 +193,11 @@ class Kick:
 
 
 @dataclass(frozen=True, slots=True)
+class Ticked:
+    """A tick of beat's came through, and its plan was made: this process need not plan by itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class Connected:
     """An effect's connection is up; its hook waits."""
 
@@ -301,6 +306,7 @@ class Drain:
 
 Arrival: TypeAlias = (
     Kick
+    | Ticked
     | Connected
     | Replied
     | Planned

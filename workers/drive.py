@@ -7,6 +7,7 @@ bucket).
 
 import asyncio
 import logging
+import math
 import os
 import random
 import ssl
@@ -43,8 +44,12 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 GATHER_S = 0.025
-"""What arrives within this of the first arrival shares a step: ten connections of one claim make one intent. Nothing is
+"""What an effect's connection brings within this of the first shares a step: ten connections of one claim make one
+intent. What a reading brings shares the step of the next slot, and what a line brings is gathered already. Nothing is
 gathered where others wait for their places."""
+
+TICK_KEPT_EVERY_S = 5.0
+"""The ledger keeps the last tick to within this; beat ticks twice a second."""
 
 STUCK_S = 60.0
 """One write to the ledger is bounded by its time limits, three tries included; at twice that its connection is one that
@@ -101,6 +106,8 @@ class Drive:
         self._loop = asyncio.new_event_loop()
         self._wake = asyncio.Event()
         self._roused = False
+        self._timer = self._loop.call_later(0.0, self._wake.set)
+        self._tick_kept_s = -math.inf
         self._tls: ssl.SSLContext = default_tls()
         self._credentials = Credentials(time.monotonic)
         self._thread = threading.Thread(target=self._main, name="counterfoil-loop", daemon=True)
@@ -125,8 +132,13 @@ class Drive:
         return self._performer.store.plan(SERVED, ahead_s=self._pace.claim_ahead_s, limit=2 * self._pace.claim_batch)
 
     def ticked(self) -> None:
-        """A tick of beat's came through: the ledger remembers when the last one did."""
-        self._performer.store.seen("beat")
+        """A tick of beat's came through: the ledger remembers when the last one did, the loop does not plan meanwhile.
+        Called from one thread."""
+        self._arrivals.append(act.Ticked())  # in no hurry: the loop takes a step at least once a second
+        now_s = time.monotonic()
+        if now_s - self._tick_kept_s >= TICK_KEPT_EVERY_S:
+            self._performer.store.seen("beat")
+            self._tick_kept_s = now_s
 
     @property
     def batch(self) -> int:
@@ -181,6 +193,7 @@ class Drive:
             arrivals = [self._arrivals.popleft() for _ in range(len(self._arrivals))]
             now_s = time.monotonic()
             answer = self._engine.step(now_s, arrivals)
+            self._wake_at(now_s + min(answer.wait_s, 1.0))
             if all(now_s - since_s < STUCK_S for since_s in list(self._since_s.values())):
                 self._moved(now_s)
             for wire in answer.wire:
@@ -192,11 +205,8 @@ class Drive:
                 self._run_in(self._urgent, self._write_urgent, None)
             if (self._engine.draining or self._engine.stale) and self._engine.idle:
                 break
-            timer = self._loop.call_later(min(answer.wait_s, 1.0), self._wake.set)
             await self._wake.wait()
-            timer.cancel()
-            if self._arrivals and not self._engine.pressed:
-                await asyncio.sleep(GATHER_S)
+            self._timer.cancel()
         return "stale" if self._engine.stale else "drained"
 
     async def _close(self) -> None:
@@ -290,9 +300,24 @@ class Drive:
             waiting.set_result(None)
 
     def _here(self, arrival: act.Arrival) -> None:
-        """As `post`, from the loop's own thread."""
+        """Something of the wire's, from the loop's own thread."""
         self._arrivals.append(arrival)
-        self._wake.set()
+        now_s = self._loop.time()
+        if self._engine.pressed:
+            self._wake.set()
+        elif isinstance(arrival, act.Replied) and arrival.send_id not in self._gates:
+            self._wake_by(self._pace.slot(now_s))
+        else:
+            self._wake_by(now_s + GATHER_S)
+
+    def _wake_by(self, moment_s: float) -> None:
+        """Let the loop take a step at this moment of its clock, if it would not before."""
+        if moment_s < self._timer.when():
+            self._timer.cancel()
+            self._wake_at(moment_s)
+
+    def _wake_at(self, moment_s: float) -> None:
+        self._timer = self._loop.call_at(moment_s, self._wake.set)
 
     # -- the ledger and the bucket -----------------------------------------------------------------------------------
 

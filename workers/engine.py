@@ -82,13 +82,15 @@ class Engine:
         self._readings = self._exchanges.readings
         self._keeps_again: deque[tuple[float, act.Keep]] = deque()
         self._writing = 0
-        self._last_kick_s = -math.inf
+        self._ticked_s = -math.inf
         self._planning = False
         self._tick_at_s = 0.0
         self._look_at_s = 0.0
+        self._looks = 0
         self._sweep_at_s = 0.0
         self._from_outside: Mapping[type, Callable[[Any], None]] = {
             act.Kick: self._kick,
+            act.Ticked: self._ticked,
             act.Connected: lambda arrival: self._requests.connected(arrival.send_id, self._now_s),
             act.Replied: lambda arrival: self._exchanges.replied(arrival, self._now_s),
             act.Drain: self._drain,
@@ -180,8 +182,11 @@ class Engine:
 
     def _kick(self, kick: act.Kick) -> None:
         if self.serves(kick.lane) and kick.target in self._catalog:
-            self._last_kick_s = self._now_s
+            self._ticked_s = self._now_s
             self._claim(kick.lane, kick.target)
+
+    def _ticked(self, _ticked: act.Ticked) -> None:
+        self._ticked_s = self._now_s
 
     def _planned(self, planned: act.Planned) -> None:
         self._planning = False
@@ -221,7 +226,7 @@ class Engine:
             # The lease counts from the due moment, and from before the claim was issued: never longer than the
             # ledger's.
             until_s = claimed.asked_s + max(lease.due_in_s, 0.0) + claimed.claim.lease_s
-            self._jobs.take_on(row, lease, until_s, self._now_s)
+            self._jobs.take_on(row, lease, self._now_s + lease.due_in_s, until_s, self._now_s)
 
     # -- outcomes ----------------------------------------------------------------------------------------------------
 
@@ -257,7 +262,7 @@ class Engine:
             self._look()
         if self.draining:
             return
-        if self._now_s - self._last_kick_s > self._pace.self_tick_s and not self._planning:
+        if self._now_s - self._ticked_s > self._pace.self_tick_s and not self._planning:
             self._planning = True
             self._write(act.Plan(self._lanes, self._pace.claim_ahead_s, 2 * self._pace.claim_batch))
         if self._now_s >= self._sweep_at_s:
@@ -265,7 +270,10 @@ class Engine:
             self._write(act.Sweep(SWEEP_LIMIT))
 
     def _look(self) -> None:
-        renewals, rereads = self._jobs.leases(self._now_s)
+        self._looks += 1
+        # What is read within a second anyway is looked at every other time: a kick asks for hardly more than that.
+        due_from_s = self._now_s + LOOK_EVERY_S if self._looks % 2 else -math.inf
+        renewals, rereads = self._jobs.leases(self._now_s, due_from_s)
         if renewals:
             self._write(act.Renew(tuple(renewals)))
         if rereads and not self.draining:

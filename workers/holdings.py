@@ -87,11 +87,11 @@ class Holdings:
 
     # -- taking on ---------------------------------------------------------------------------------------------------
 
-    def take_on(self, row: Row, lease: Lease, until_s: float, now_s: float) -> None:
-        """Hold a row that is leased to us until `until_s`."""
+    def take_on(self, row: Row, lease: Lease, due_s: float, until_s: float, now_s: float) -> None:
+        """Hold a row that is due at `due_s` and leased to us until `until_s`."""
         op = row.operation
         left_s = op.budget_left_s if op.budget_running and op.budget_left_s is not None else math.inf
-        job = Job(row, lease, now_s + lease.due_in_s, until_s, self._rng(), now_s + left_s)
+        job = Job(row, lease, due_s, until_s, self._rng(), now_s + left_s)
         if self.draining or self.stale:
             self.give_back(job, lease.due_in_s)
         elif job.key not in self._jobs:
@@ -121,12 +121,8 @@ class Holdings:
 
     # -- moments -----------------------------------------------------------------------------------------------------
 
-    def _slot(self, due_s: float) -> float:
-        """Moments are gathered into slots, later never sooner: one bucket call serves a slot."""
-        return math.ceil(due_s / self._pace.slot_s) * self._pace.slot_s
-
     def next_s(self) -> float:
-        return min(self._slot(self._due[0][0]) if self._due else math.inf, self._return_at_s)
+        return min(self._pace.slot(self._due[0][0]) if self._due else math.inf, self._return_at_s)
 
     def soon(self, until_s: float) -> Counter[tuple[str, Lane]]:
         """How many polls of each target are due until then. Only of polls is known when they come."""
@@ -142,7 +138,7 @@ class Holdings:
 
     def pop_due(self, now_s: float) -> Iterator[Job]:
         """Jobs whose moment has come and whose lease is not over."""
-        while self._due and self._slot(self._due[0][0]) <= now_s:
+        while self._due and self._pace.slot(self._due[0][0]) <= now_s:
             due_s, _, key = heapq.heappop(self._due)
             job = self._jobs.get(key)
             if job is None or job.phase is not Phase.WAITING or job.due_s != due_s:
@@ -244,7 +240,9 @@ class Holdings:
         # Kicked while its answer was on the way: whoever did it wants it looked at now.
         due_in_s = 0.0 if held.lane is item.lane and held.kick != item.kick else held.due_in_s
         lease = Lease(row.id, held.lane, held.token, held.kick, held.read_seq, 0, due_in_s)
-        self.take_on(row, lease, asked_s + held.due_in_s + self._pace.poll_lease_s, now_s)
+        # What asks to be asked again in a second counts from its answer, which was here before the write was asked for.
+        due_s = max(asked_s + due_in_s, now_s)
+        self.take_on(row, lease, due_s, asked_s + held.due_in_s + self._pace.poll_lease_s, now_s)
 
     def drain(self, now_s: float) -> None:
         """Take nothing more on; what has not begun goes back."""
@@ -263,9 +261,12 @@ class Holdings:
 
     # -- leases ------------------------------------------------------------------------------------------------------
 
-    def leases(self, now_s: float) -> tuple[list[tuple[UUID, Lane, UUID, float]], list[HeldRow]]:
-        """What to renew, and what only to look at again. A lease is renewed when half of it is gone, counted from the
-        next due moment; others of which a quarter is gone go along, so that there are fewer statements."""
+    def leases(self, now_s: float, due_from_s: float) -> tuple[list[tuple[UUID, Lane, UUID, float]], list[HeldRow]]:
+        """What to renew, and what only to look at again: polls due at `due_from_s` or later.
+
+        A lease is renewed when half of it is gone, counted from the next due moment; others of which a quarter is gone
+        go along, so that there are fewer statements.
+        """
         renewals: list[tuple[UUID, Lane, UUID, float]] = []
         rereads: list[HeldRow] = []
         left = [(job, self._lease_left(job, now_s)) for job in self._jobs.values()]
@@ -274,7 +275,7 @@ class Holdings:
             if part < renewed_below:
                 wait_s = max(job.due_s - now_s, 0.0) if job.phase is Phase.WAITING else 0.0
                 renewals.append((job.row.id, job.lane, job.lease.token, wait_s + self._pace.lease_s(job.lane)))
-            elif job.lane is Lane.POLL and job.phase is not Phase.APPLYING:
+            elif job.lane is Lane.POLL and job.phase is not Phase.APPLYING and job.due_s >= due_from_s:
                 rereads.append((job.row.id, job.lane, job.lease.token))
         return renewals, rereads
 

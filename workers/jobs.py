@@ -177,5 +177,9 @@ class Pace:
     claim_batch: int = 100
     claim_ahead_s: float = 1.0
 
+    def slot(self, moment_s: float) -> float:
+        """Moments are gathered into slots, later never sooner: one bucket call and one step serve a slot."""
+        return math.ceil(moment_s / self.slot_s) * self.slot_s
+
     def lease_s(self, lane: Lane) -> float:
         return self.fetch_lease_s if lane is Lane.FETCH else self.poll_lease_s
