@@ -81,9 +81,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Look for evidence that its bearer did not consume."""
+    """Look for evidence that its bearer did not consume. `checks_epoch`: and whether a bump has made us old."""
 
     limit: int
+    checks_epoch: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +191,6 @@ class Kick:
 
     lane: Lane
     target: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ticked:
-    """A tick of beat's came through, and its plan was made: this process need not plan by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +302,6 @@ class Drain:
 
 Arrival: TypeAlias = (
     Kick
-    | Ticked
     | Connected
     | Replied
     | Planned

@@ -38,6 +38,7 @@ from .jobs import Pace
 from .performer import Performer, failed
 from .targets import Targets
 from .telemetry import Tracing, Untraced
+from .ticks import Ticks
 from .vault import Vault
 
 log = logging.getLogger(__name__)
@@ -78,6 +79,7 @@ class Drive:
         vault: Vault | None = None,
         epoch: int | None = None,
         tracing: Tracing | None = None,
+        ticks: Ticks | None = None,
     ) -> None:
         self._database = Database(database_url, fleet=fleet, pool_size=4)
         self.epoch = epochs.current_epoch(self._database, fleet)
@@ -91,6 +93,7 @@ class Drive:
         self._ended = ended
         self._moved = moved
         self._tracing = tracing
+        self._ticks = ticks or Ticks()
         self._since_s: dict[ThreadPoolExecutor, float] = {}
         self._engine = Engine(self._performer.catalog, self._pace, lanes, rng=random.random, new_token=uuid.uuid4)
         self._bulk = ThreadPoolExecutor(1, "counterfoil-bulk")
@@ -134,8 +137,8 @@ class Drive:
     def ticked(self) -> None:
         """A tick of beat's came through: the ledger remembers when the last one did, the loop does not plan meanwhile.
         Called from one thread."""
-        self._arrivals.append(act.Ticked())  # in no hurry: the loop takes a step at least once a second
         now_s = time.monotonic()
+        self._ticks.note(now_s)
         if now_s - self._tick_kept_s >= TICK_KEPT_EVERY_S:
             self._performer.store.seen("beat")
             self._tick_kept_s = now_s
@@ -192,7 +195,7 @@ class Drive:
             self._roused = False
             arrivals = [self._arrivals.popleft() for _ in range(len(self._arrivals))]
             now_s = time.monotonic()
-            answer = self._engine.step(now_s, arrivals)
+            answer = self._engine.step(now_s, arrivals, self._ticks.last_s)
             self._wake_at(now_s + min(answer.wait_s, 1.0))
             if all(now_s - since_s < STUCK_S for since_s in list(self._since_s.values())):
                 self._moved(now_s)

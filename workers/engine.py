@@ -28,7 +28,7 @@ from .catalog import Catalog
 from .claims import Claims
 from .effects import EFFECT_LANES
 from .exchanges import Exchanges
-from .holdings import Holdings
+from .holdings import JITTER, Holdings
 from .jobs import UNSTARTED, Job, Pace
 from .outcomes import RETRY_S, Outcomes
 from .requests import Requests
@@ -90,7 +90,6 @@ class Engine:
         self._sweep_at_s = 0.0
         self._from_outside: Mapping[type, Callable[[Any], None]] = {
             act.Kick: self._kick,
-            act.Ticked: self._ticked,
             act.Connected: lambda arrival: self._requests.connected(arrival.send_id, self._now_s),
             act.Replied: lambda arrival: self._exchanges.replied(arrival, self._now_s),
             act.Drain: self._drain,
@@ -115,9 +114,11 @@ class Engine:
 
     # -- the step ----------------------------------------------------------------------------------------------------
 
-    def step(self, moment_s: float, arrivals: Sequence[act.Arrival]) -> act.Actions:
-        """Take in what arrived and answer with what to do. `moment_s` only grows."""
+    def step(self, moment_s: float, arrivals: Sequence[act.Arrival], ticked_s: float = -math.inf) -> act.Actions:
+        """Take in what arrived and answer with what to do. `moment_s` only grows. `ticked_s`: when the last tick came
+        through to anybody who plans for this process, too."""
         self._now_s = max(moment_s, self._now_s)
+        self._ticked_s = max(ticked_s, self._ticked_s)
         self._wire.clear()
         self._writes.clear()
         for arrival in arrivals:
@@ -184,9 +185,6 @@ class Engine:
         if self.serves(kick.lane) and kick.target in self._catalog:
             self._ticked_s = self._now_s
             self._claim(kick.lane, kick.target)
-
-    def _ticked(self, _ticked: act.Ticked) -> None:
-        self._ticked_s = self._now_s
 
     def _planned(self, planned: act.Planned) -> None:
         self._planning = False
@@ -267,13 +265,14 @@ class Engine:
             self._write(act.Plan(self._lanes, self._pace.claim_ahead_s, 2 * self._pace.claim_batch))
         if self._now_s >= self._sweep_at_s:
             self._sweep_at_s = self._now_s + SWEEP_EVERY_S * (0.8 + 0.4 * self._rng())
-            self._write(act.Sweep(SWEEP_LIMIT))
+            # Who holds rows learns of a bump by them: a lease of an older epoch is not renewed.
+            self._write(act.Sweep(SWEEP_LIMIT, checks_epoch=not len(self._jobs)))
 
     def _look(self) -> None:
         self._looks += 1
-        # What is read within a second anyway is looked at every other time: a kick asks for hardly more than that.
-        due_from_s = self._now_s + LOOK_EVERY_S if self._looks % 2 else -math.inf
-        renewals, rereads = self._jobs.leases(self._now_s, due_from_s)
+        # What is read every second anyway is looked at every other time: a kick asks for hardly more than that.
+        asked_until_s = self._now_s - (self._looks % 2) * LOOK_EVERY_S * (1 + 2 * JITTER)
+        renewals, rereads = self._jobs.leases(self._now_s, asked_until_s)
         if renewals:
             self._write(act.Renew(tuple(renewals)))
         if rereads and not self.draining:

@@ -20,6 +20,7 @@ from .jobs import Pace
 from .settings import Settings
 from .targets import load_targets
 from .telemetry import make_tracing
+from .ticks import Ticks
 from .vault import load_vault
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ RETRY_S = 2.0
 _drive: Drive | None = None
 _deliverer: "Deliverer | None" = None
 _ending = threading.Event()
+_ticks = Ticks()
 
 
 def pulse(settings: Settings, kind: str = "worker") -> Callable[[float, str], None]:
@@ -84,6 +86,7 @@ def make_drive(
         moved=lambda now_s: beat(now_s, SERVING),
         vault=load_vault(settings.state_dir) if sessions else None,
         tracing=make_tracing(settings),
+        ticks=_ticks,
     )
 
 

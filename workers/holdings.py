@@ -261,21 +261,21 @@ class Holdings:
 
     # -- leases ------------------------------------------------------------------------------------------------------
 
-    def leases(self, now_s: float, due_from_s: float) -> tuple[list[tuple[UUID, Lane, UUID, float]], list[HeldRow]]:
-        """What to renew, and what only to look at again: polls due at `due_from_s` or later.
+    def leases(self, now_s: float, asked_until_s: float) -> tuple[list[tuple[UUID, Lane, UUID, float]], list[HeldRow]]:
+        """What to renew, and what only to look at again: polls that asked nothing after `asked_until_s`.
 
-        A lease is renewed when half of it is gone, counted from the next due moment; others of which a quarter is gone
-        go along, so that there are fewer statements.
+        A lease is renewed when half of it is gone, counted from the next due moment. All others go along: their
+        renewals would be more statements, and no fewer rows.
         """
         renewals: list[tuple[UUID, Lane, UUID, float]] = []
         rereads: list[HeldRow] = []
         left = [(job, self._lease_left(job, now_s)) for job in self._jobs.values()]
-        renewed_below = 0.75 if any(part < 0.5 for _, part in left) else 0.0
+        renewed_below = 1.0 if any(part < 0.5 for _, part in left) else 0.0
         for job, part in left:
             if part < renewed_below:
                 wait_s = max(job.due_s - now_s, 0.0) if job.phase is Phase.WAITING else 0.0
                 renewals.append((job.row.id, job.lane, job.lease.token, wait_s + self._pace.lease_s(job.lane)))
-            elif job.lane is Lane.POLL and job.phase is not Phase.APPLYING and job.due_s >= due_from_s:
+            elif job.lane is Lane.POLL and job.phase is not Phase.APPLYING and job.asked_s <= asked_until_s:
                 rereads.append((job.row.id, job.lane, job.lease.token))
         return renewals, rereads
 

@@ -1,4 +1,6 @@
 -- Prolong leases that are still ours, and tell what has become of the row: a kick, or a row gone (not returned).
+-- The due moment of a row that nobody kicked is its lease's end, but for the microsecond between two calls of the clock in the
+-- statement that wrote both: compared exactly it stayed behind, and the plan found each row that was held for long due for ever.
 -- Fence as in claim.sql. SKIP LOCKED: a row that a transition holds right now is asked again at the next tick.
 WITH fence AS MATERIALIZED (
     SELECT epoch FROM counterfoil.execution_epoch WHERE fleet = :fleet AND epoch = :epoch FOR SHARE
@@ -12,7 +14,7 @@ WITH fence AS MATERIALIZED (
 )
 UPDATE counterfoil.wake AS w
 SET lease_until = counterfoil.ledger_now() + make_interval(secs => mine.until_s),
-    due_at = CASE WHEN w.due_at >= w.lease_until
+    due_at = CASE WHEN w.due_at >= w.lease_until - interval '1 ms'
         THEN counterfoil.ledger_now() + make_interval(secs => mine.until_s) ELSE w.due_at END,
     read_seq = nextval('counterfoil.read_seq'),
     claim_count = 0
