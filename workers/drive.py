@@ -135,10 +135,11 @@ class Drive:
         return self._performer.store.plan(SERVED, ahead_s=self._pace.claim_ahead_s, limit=2 * self._pace.claim_batch)
 
     def ticked(self) -> None:
-        """A tick of beat's came through: the ledger remembers when the last one did, the loop does not plan meanwhile.
-        Called from one thread."""
+        """A tick of beat's came through: the ledger remembers when the last one did, and where this process has room
+        the others need not plan. Called from one thread."""
         now_s = time.monotonic()
-        self._ticks.note(now_s)
+        if not self._engine.full:
+            self._ticks.note(now_s)
         if now_s - self._tick_kept_s >= TICK_KEPT_EVERY_S:
             self._performer.store.seen("beat")
             self._tick_kept_s = now_s

@@ -50,6 +50,9 @@ another process."""
 LOOK_EVERY_S = 1.0
 """How often leases are renewed and resident rows looked at: a statement of each process, whatever it holds."""
 
+TICKS_LAST = 4
+"""Ticks without which a process plans although others do. Whoever is full gives none: then all of them share the work."""
+
 SWEEP_EVERY_S = 2.5
 SWEEP_LIMIT = 200
 
@@ -82,7 +85,10 @@ class Engine:
         self._readings = self._exchanges.readings
         self._keeps_again: deque[tuple[float, act.Keep]] = deque()
         self._writing = 0
-        self._ticked_s = -math.inf
+        self.full = False
+        """More is due than it has room for. May be asked from any thread."""
+        self._kicked_s = -math.inf
+        self._planned_s = -math.inf
         self._planning = False
         self._tick_at_s = 0.0
         self._look_at_s = 0.0
@@ -114,11 +120,11 @@ class Engine:
 
     # -- the step ----------------------------------------------------------------------------------------------------
 
-    def step(self, moment_s: float, arrivals: Sequence[act.Arrival], ticked_s: float = -math.inf) -> act.Actions:
-        """Take in what arrived and answer with what to do. `moment_s` only grows. `ticked_s`: when the last tick came
-        through to anybody who plans for this process, too."""
+    def step(self, moment_s: float, arrivals: Sequence[act.Arrival], planned_s: float = -math.inf) -> act.Actions:
+        """Take in what arrived and answer with what to do. `moment_s` only grows. `planned_s`: when a process beside
+        this one last had a tick, and room."""
         self._now_s = max(moment_s, self._now_s)
-        self._ticked_s = max(ticked_s, self._ticked_s)
+        self._planned_s = planned_s
         self._wire.clear()
         self._writes.clear()
         for arrival in arrivals:
@@ -137,6 +143,7 @@ class Engine:
         self._tick()
         for key in (*self._jobs.release_kicked(), *self._claims.wanted()):
             self._claim(*key)
+        self.full = bool(self._claims.wanted())
         returns = self._jobs.returns(self._now_s)
         if returns is not None:
             self._write(returns)
@@ -183,7 +190,7 @@ class Engine:
 
     def _kick(self, kick: act.Kick) -> None:
         if self.serves(kick.lane) and kick.target in self._catalog:
-            self._ticked_s = self._now_s
+            self._kicked_s = self._now_s
             self._claim(kick.lane, kick.target)
 
     def _planned(self, planned: act.Planned) -> None:
@@ -260,7 +267,8 @@ class Engine:
             self._look()
         if self.draining:
             return
-        if self._now_s - self._ticked_s > self._pace.self_tick_s and not self._planning:
+        kicked = self._now_s - self._kicked_s <= self._pace.self_tick_s
+        if not (kicked or self._planning or self._now_s - self._planned_s <= TICKS_LAST * self._pace.tick_s):
             self._planning = True
             self._write(act.Plan(self._lanes, self._pace.claim_ahead_s, 2 * self._pace.claim_batch))
         if self._now_s >= self._sweep_at_s:

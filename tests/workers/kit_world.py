@@ -5,6 +5,7 @@ lost or refused by the test. Nothing here has a thread or waits.
 """
 
 import itertools
+import math
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -95,6 +96,9 @@ class World:
         """Effects whose bytes left."""
         self.inbox: deque[act.Arrival] = deque()
         self.wait_s = 0.0
+        self.others_plan = False
+        """Another process of this worker has the ticks, and room for what is due."""
+        self.planned_s = -math.inf
 
     # -- setting up --------------------------------------------------------------------------------------------------
 
@@ -151,7 +155,9 @@ class World:
         """One step with what has arrived by now and `arrivals`; its answers arrive with the next one."""
         taken = [*self.inbox, *arrivals]
         self.inbox.clear()
-        actions = self.engine.step(self.now_s, taken)
+        if self.others_plan:
+            self.planned_s = self.now_s
+        actions = self.engine.step(self.now_s, taken, self.planned_s)
         self.writes += actions.writes
         self.wire += actions.wire
         for action in (*actions.wire, *actions.writes):

@@ -200,3 +200,27 @@ def test_a_row_whose_last_job_still_waits_for_an_answer_is_given_back() -> None:
     world.kick(Lane.POLL)
     assert [row[0].operation_id for release in world.of(act.Release) for row in release.rows] == [id_]
     assert world.ledger.wakes[id_, Lane.POLL].token is None
+
+
+def test_the_loop_plans_two_seconds_after_the_last_process_with_ticks_and_room() -> None:
+    world = World(pace=Pace(tick_s=0.5, self_tick_s=0.5))
+    world.others_plan = True
+    world.advance(10.0)
+    assert world.of(act.Plan) == []
+    world.others_plan = False
+    world.advance(3.1)
+    assert 1 <= len(world.of(act.Plan)) <= 3
+
+
+def test_a_loop_is_full_while_more_is_due_than_it_has_room_for() -> None:
+    """Its ticks would keep the others from planning: the work would wait for it alone."""
+    world = World()
+    world.submits(200)
+    world.held = {act.Go}
+    world.kick(Lane.SUBMIT)
+    world.advance(0.5)
+    assert world.engine.full
+    world.held.clear()
+    world.release(act.Go)
+    world.advance(1.0)
+    assert not world.engine.full
