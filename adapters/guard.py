@@ -7,6 +7,7 @@ beside the worker is usual; private networks only where the operator says so for
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -95,6 +96,7 @@ async def system_resolve(host: str, port: int) -> Sequence[str]:
     return [str(entry[4][0]) for entry in found]
 
 
+@lru_cache(maxsize=1024)
 def _host_and_port(url: str) -> tuple[str, int]:
     try:
         parts = urlsplit(url)

@@ -51,7 +51,7 @@ LOOK_EVERY_S = 1.0
 """How often leases are renewed and resident rows looked at: a statement of each process, whatever it holds."""
 
 TICKS_LAST = 4
-"""Ticks without which a process plans although others do. Whoever is full gives none: then all of them share the work."""
+"""Ticks after which a process plans for itself again. Whoever is full passes none on: then they all share the work."""
 
 SWEEP_EVERY_S = 2.5
 SWEEP_LIMIT = 200
