@@ -11,6 +11,7 @@ from ..ledger.events import Event
 from ..ledger.rows import Row
 from ..ledger.states import Lane
 from ..ledger.store import Lease
+from ..ledger.wakes import wakes
 from ..ledger.work import Held, Item
 from .actions import AppliedBatch, Key, Release, RenewedBatch, RereadBatch, Write
 from .jobs import UNSTARTED, Job, Pace, Phase
@@ -232,9 +233,17 @@ class Holdings:
                 self.let_go(job)
             one = applied.get(item.operation_id)
             if one is not None and one.row is not None:
+                self._let_go_reading(one.row)
                 for held in one.held:
                     if held.token == item.token:
                         self._resume(one.row, item, held, batch.asked_s, now_s)
+
+    def _let_go_reading(self, row: Row) -> None:
+        """What another lane brought may have ended what is read here: its row is gone, and a look at it may be two
+        seconds away. A reading meanwhile would be one for nothing."""
+        job = self._jobs.get((row.id, Lane.POLL))
+        if job is not None and job.phase in UNSTARTED and Lane.POLL not in wakes(row.operation):
+            self.let_go(job)
 
     def _resume(self, row: Row, item: Item, held: Held, asked_s: float, now_s: float) -> None:
         # Kicked while its answer was on the way: whoever did it wants it looked at now.
