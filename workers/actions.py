@@ -81,10 +81,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Look for evidence that its bearer did not consume. `checks_epoch`: and whether a bump has made us old."""
+    """Look for evidence that its bearer did not consume."""
 
     limit: int
-    checks_epoch: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,8 +273,7 @@ class Engine:
             self._write(act.Plan(self._lanes, self._pace.claim_ahead_s, 2 * self._pace.claim_batch))
         if self._now_s >= self._sweep_at_s:
             self._sweep_at_s = self._now_s + SWEEP_EVERY_S * (0.8 + 0.4 * self._rng())
-            # Who holds rows learns of a bump by them: a lease of an older epoch is not renewed.
-            self._write(act.Sweep(SWEEP_LIMIT, checks_epoch=not len(self._jobs)))
+            self._write(act.Sweep(SWEEP_LIMIT))
 
     def _look(self) -> None:
         self._looks += 1

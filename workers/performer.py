@@ -120,8 +120,7 @@ class Performer:
 
     @perform.register
     def _(self, sweep: act.Sweep, _asked_s: float) -> act.Arrival:
-        if sweep.checks_epoch:
-            self.store.check_epoch()
+        self.store.check_epoch()
         self._sweeps += 1
         if self._sweeps % ORPHANS_EVERY == 0:
             self._look_for_orphans()
