@@ -144,8 +144,6 @@ def test_no_more_than_ten_requests_of_a_kind_are_out(serve_raw: ServeRaw, transp
 def test_the_slot_of_an_effect_stays_taken_until_its_evidence_is_stored(
     serve_raw: ServeRaw, monkeypatch: pytest.MonkeyPatch, transport: OpenTransport
 ) -> None:
-    monkeypatch.setattr(wire, "START_S", 0.2)
-
     async def main() -> None:
         stored = asyncio.Event()
         storing = asyncio.Queue[None]()
@@ -161,8 +159,10 @@ def test_the_slot_of_an_effect_stays_taken_until_its_evidence_is_stored(
             ]
             for _ in taken:
                 await storing.get()
+            monkeypatch.setattr(wire, "START_S", 0.2)  # not before: of ten connections one may take as long
             late = await wire_.send(effect(server.url), before_first_byte=send_by(5))
             assert late == NoAnswer(Sent.NO, "no connection was free in time")
+            monkeypatch.undo()
             assert isinstance(await wire_.send(post(server.url)), Answered), "reads have slots of their own"
             stored.set()
             await asyncio.gather(*taken)
