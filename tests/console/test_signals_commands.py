@@ -25,6 +25,15 @@ def said(process: subprocess.Popen[str], wanted: str) -> str:
     raise AssertionError(f"it ended without {wanted!r}")
 
 
+def sign_of_life(folder: Path, process: subprocess.Popen[str]) -> Path:
+    """The file that the process's first turn leaves. A process that has ended leaves none."""
+    while process.poll() is None:
+        if folder.exists() and (found := list(folder.iterdir())):
+            return found[0]
+        time.sleep(0.01)  # the turn of a real process comes in real time, and it tells nobody
+    raise AssertionError("it ended without a sign of life")
+
+
 def test_a_worker_is_alive_and_ready_while_it_moves(
     start: Start, cli_in: Callable[..., Run], database: str, served: Served, tmp_path: Path
 ) -> None:
@@ -34,12 +43,11 @@ def test_a_worker_is_alive_and_ready_while_it_moves(
     run = cli_in(HEALTH_DIR=str(health))
     assert run("health", "worker").code == 1
     said(worker, "worker ready")
-    while not health.exists() or not any(health.iterdir()):  # its loop's first turn
-        time.sleep(0.01)
+    file = sign_of_life(health, worker)
     for arguments in (("health", "worker"), ("health", "worker", "--ready")):
         told = run(*arguments)
         assert (told.code, told.out, told.err) == (0, "", "")
-    (file,) = health.iterdir()
+    assert list(health.iterdir()) == [file]
     worker.send_signal(signal.SIGSTOP)
     try:
         moment = file.stat().st_mtime - 60  # as if it had stood still for a minute
@@ -58,9 +66,9 @@ def test_beat_leaves_a_sign_of_life(
     start: Start, cli_in: Callable[..., Run], database: str, broker: str, tmp_path: Path
 ) -> None:
     health = tmp_path / "health"
-    said(start("beat", DATABASE_URL=database, BROKER_URL=broker, HEALTH_DIR=str(health)), "beat ticks.")
-    while not health.exists() or not any(health.iterdir()):  # its first tick
-        time.sleep(0.01)
+    beat = start("beat", DATABASE_URL=database, BROKER_URL=broker, HEALTH_DIR=str(health))
+    said(beat, "beat ticks.")
+    sign_of_life(health, beat)
     assert cli_in(HEALTH_DIR=str(health))("health", "beat").code == 0
 
 

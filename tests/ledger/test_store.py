@@ -141,6 +141,17 @@ def test_a_submitter_stays_resident_as_the_poller(world: World) -> None:
     assert renewed.read_seq > held.read_seq  # a renewal reads again: its readings are younger
 
 
+def test_a_renewal_takes_the_due_moment_along_whichever_statement_wrote_the_lease(world: World) -> None:
+    """The two come from two calls of the clock, a microsecond apart and in either order: a row that was born leased
+    kept its first due moment for ever, and was planned and claimed in vain twice a second."""
+    operation_id, lease, _ = world.sent()
+    world.bring(operation_id, BOUND, lease=lease, hold_s=8.0, hold_lanes=frozenset({Lane.POLL}))
+    for until_s in (60.0, 120.0):
+        assert world.store.renew([(operation_id, Lane.POLL, lease.token, until_s)])
+        assert world.wakes(operation_id)["poll"]["due_in_s"] == pytest.approx(until_s, abs=5)
+    assert world.store.plan([Lane.POLL], ahead_s=60.0, limit=200) == []
+
+
 def test_nobody_stays_resident_longer_than_one_lease(world: World) -> None:
     operation_id, lease, _ = world.sent()
     far = TaskBound(1, "t-1", "working", None, None, 60_000)
