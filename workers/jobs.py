@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from ..adapters.contract import Reply, Request
+from ..ledger.events import Ended
 from ..ledger.intents import Denied, IntentRequest
 from ..ledger.rows import Row
 from ..ledger.states import Lane
@@ -42,6 +43,7 @@ class Job:
     `asked_s` and `asked_seq`: when its last reading left, and under which sequence. A renewal that comes while a
     reading is out raises the lease's sequence; the answer must not count as younger than its question (SPEC section
     3).
+    `ended`: the end that a poll saw, while its result is fetched. Both are written at once.
     """
 
     row: Row
@@ -57,6 +59,7 @@ class Job:
     asked_seq: int = 0
     kicked: bool = False
     dropped: bool = False
+    ended: Ended | None = None
 
     @property
     def key(self) -> Key:

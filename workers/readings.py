@@ -15,8 +15,9 @@ from ..adapters.outcomes import (
     SessionGone,
 )
 from ..ledger import events
-from ..ledger.decision import Unchanged
+from ..ledger.decision import Decision, Unchanged
 from ..ledger.machine import decide
+from ..ledger.rows import with_operation
 from ..ledger.states import Lane, State
 from ..ledger.store import Answer
 from . import actions as act
@@ -102,7 +103,7 @@ class Readings:
         if not self._jobs.draining:
             self._requests.read(owner, request)
         elif isinstance(owner, Job):
-            self._jobs.give_back(owner, owner.due_s - now_s)
+            self._put_off(owner, owner.due_s - now_s, now_s)
         # Everybody who waited for a contract was given back when the drain began.
 
     def not_asked(self, unasked: Iterable[Unasked], now_s: float) -> None:
@@ -115,7 +116,14 @@ class Readings:
             elif one.owner.dropped:
                 self._jobs.let_go(one.owner)
             else:
-                self._jobs.give_back(one.owner, one.wait_s)
+                self._put_off(one.owner, one.wait_s, now_s)
+
+    def _put_off(self, job: Job, wait_s: float, now_s: float) -> None:
+        """What it wants to know is not asked now. What it knows already is written."""
+        if job.ended is None:
+            self._jobs.give_back(job, wait_s)
+        else:
+            self._jobs.bring(job, now_s, job.ended)
 
     def replied(self, reading: Reading, reply: Reply, now_s: float) -> None:
         if isinstance(reading.owner, Job) and reading.owner.dropped:
@@ -230,7 +238,9 @@ class Readings:
 
     def _observed(self, job: Job, outcome: Any, now_s: float) -> None:
         self.close(job.row.target, outcome)
-        if isinstance(outcome, SessionGone):
+        if job.ended is not None:
+            self._fetched(job, job.ended, outcome, now_s)
+        elif isinstance(outcome, SessionGone):
             self._renew_session(job, now_s)
         elif job.row.operation.task_id is None:
             self._looked_up(job, outcome, now_s)
@@ -248,16 +258,12 @@ class Readings:
 
     def _read(self, job: Job, outcome: Any, now_s: float) -> None:
         """Decide in memory whether anything must be written."""
-        event = interpret.observation(
-            outcome,
-            seq=job.asked_seq,
-            failures=job.failures,
-            policy=job.row.operation.policy,
-            output_schema=self._catalog.output_schema(job.row),
-            fetched=job.lane is Lane.FETCH,
-        )
+        event = self._event(job, outcome, fetched=job.lane is Lane.FETCH)
         job.failures = job.failures + 1 if isinstance(event, events.ReadFailed) else 0
         answer = None if job.lane is Lane.AUDIT else decide(job.row.operation, event)
+        if isinstance(answer, Decision) and isinstance(event, events.Ended) and self._may_fetch(job, answer, now_s):
+            self._fetch(job, event, answer, now_s)
+            return
         if not isinstance(answer, Unchanged):
             self._jobs.bring(job, now_s, event)
             return
@@ -267,6 +273,42 @@ class Readings:
             self._jobs.return_later(job, due_s, now_s)
         else:
             self._jobs.go_on(job, due_s)
+
+    def _event(self, job: Job, outcome: Any, *, fetched: bool) -> events.Event:
+        return interpret.observation(
+            outcome,
+            seq=job.asked_seq,
+            failures=job.failures,
+            policy=job.row.operation.policy,
+            output_schema=self._catalog.output_schema(job.row),
+            fetched=fetched,
+        )
+
+    # -- the result of an end that was just seen -----------------------------------------------------------------------
+
+    def _may_fetch(self, job: Job, seen: Decision, now_s: float) -> bool:
+        """Whether its result is asked for before the end is written: then one transition does for both.
+
+        Not where the wait budget might end meanwhile (nobody who judges that knows of the end), nor where tokens are
+        short: a share of them is kept for the fetch lane.
+        """
+        if job.lane is not Lane.POLL or Lane.FETCH not in seen.wake or self._jobs.draining:
+            return False
+        in_time = job.budget_until_s - now_s > self._pace.poll_lease_s
+        return in_time and self._requests.closed_s(job.row.target, Lane.POLL, now_s) <= 0
+
+    def _fetch(self, job: Job, ended: events.Ended, seen: Decision, now_s: float) -> None:
+        job.ended = ended
+        task = self._catalog.task(with_operation(job.row, seen.operation))
+        endpoint = self._catalog.endpoint(job.row.target, job.row.operation.policy)
+        job.exchange = self._catalog.adapter(job.row.target).fetch(endpoint, task)
+        self._advance(job, None, now_s)
+
+    def _fetched(self, job: Job, ended: events.Ended, outcome: Any, now_s: float) -> None:
+        """Whatever came of it, the end is written. A fetch that did not succeed is the fetch lane's to make again."""
+        event = self._event(job, outcome, fetched=True)
+        passing = isinstance(event, events.ReadFailed)
+        self._jobs.bring(job, now_s, *((ended,) if passing else (ended, event)))
 
     # -- questions ---------------------------------------------------------------------------------------------------
 

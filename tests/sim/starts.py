@@ -146,7 +146,7 @@ STARTS = {
         Start("cancel asked", (("w1 bulk Apply", 1, _cancel),), crash=False),
         Start("cancel sent", (("w1 bulk Apply", 1, _cancel), ("tasks/cancel 1 arrives", 1, None))),
         Start("cancel answered", (("w1 bulk Apply", 1, _cancel), ("w1 urgent Keep", 1, None))),
-        Start("over", (("w1 bulk Apply", 2, None),)),
+        Start("over", (("w1 bulk Apply", 2, None),), choices={"fault of tasks/result 1": LOST_ANSWER}),
         Start("asked", (("w1 bulk Apply", 2, None),), course="asks for ever"),
     )
 }
