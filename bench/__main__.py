@@ -1,7 +1,7 @@
 """`make bench`, `make bench-million`, `make bench-kill`; what is wanted comes by environment, as make hands it on.
 
 make bench                    everybody, three rounds (ROUNDS=1 PACED=200 BURST=1000 ONLY="counterfoil,dbos steps")
-make bench REPORT=1           as well docs/performance.md (REPORT=again: from the rows of the last run)
+make bench REPORT=1           as well docs/performance.md with a flame graph (REPORT=again: from what was measured last)
 make bench QUICK=1            ours and the bare loops, one line of figures
 make bench PROFILE=1          a flame graph of a worker, in build/bench
 make bench-million            SECONDS=600; QUICK=1: 60
@@ -43,8 +43,11 @@ def main() -> int:
             burst=int(get("BURST") or Plan.burst),
             only=tuple(filter(None, get("ONLY", "").split(","))),
         )
-        rows = read_results() if get("REPORT") == "again" else run_full(plan)
+        again = get("REPORT") == "again"
+        rows = read_results() if again else run_full(plan)
         if flag("REPORT"):
+            if not again:
+                run_profile()
             sys.stdout.write(f"{write_report(rows)}\n")
     except BenchError as error:
         sys.stderr.write(f"{error}\n")

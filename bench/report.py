@@ -17,6 +17,10 @@ from .statistics import Spread
 PAGE = root() / "docs" / "performance.md"
 KEPT = root() / "build" / "bench"
 NAMES = {PACED: "performance-cpu.svg", BURST: "performance-burst.svg"}
+FLAME = "performance-flame.svg"
+SHOWN = 20
+"""Functions of our own that are named in words."""
+
 TITLES = {PACED: "CPU ms an operation, all processes (less is better)", BURST: "Operations a second (more is better)"}
 WORK = """\
 The work: submit over HTTP 202, five polls a second apart, fetch the result; 20 operations a second, then all at once.
@@ -51,6 +55,7 @@ def write_report(rows: Sequence[Row]) -> Path:
         f"![{TITLES[BURST]}]({NAMES[BURST]})",
         "",
         *table(rows),
+        *_flame(),
         *_kept("million", "A million in flight", "make bench-million"),
         *_kept("kill", "kill -9 with 300 in flight", "make bench-kill"),
         "## Tried, and not kept",
@@ -58,6 +63,30 @@ def write_report(rows: Sequence[Row]) -> Path:
     ]
     PAGE.write_text("\n".join(lines) + "\n")
     return PAGE
+
+
+def _flame() -> list[str]:
+    """Where a worker's CPU goes, as it was sampled last: the graph beside the page, and who calls most in words."""
+    graph, functions = KEPT / "worker.svg", KEPT / "worker.txt"
+    if not graph.exists():
+        return []
+    text, here = graph.read_text(), f"{root()}/"
+    PAGE.with_name(FLAME).write_text(text.replace(here, "").replace(f"({root().name}/", "("))
+    title, *lines = functions.read_text().splitlines()
+    ours = [line for line in lines if f"({root().name}/" in line][:SHOWN]
+    told = [line.replace(f"({root().name}/", "(") for line in ours]
+    return [
+        "## Where a worker's CPU goes",
+        "`make bench PROFILE=1`, at the steady rate; only a thread that holds the interpreter lock is sampled.",
+        "",
+        f"![flame graph]({FLAME})",
+        "",
+        "```",
+        title,
+        *told,
+        "```",
+        "",
+    ]
 
 
 def _kept(name: str, title: str, command: str) -> list[str]:

@@ -111,7 +111,9 @@ def late_bytes(world: World) -> None:
 
 
 def contradicted(world: World) -> None:
-    """A cancel comes right before the end."""
+    """A cancel comes right before the end, and the result is not to be had at once: the end is known and not settled
+    while the cancel's answer is still on its way."""
+    world.forced["tasks/result 1"] = "unavailable"
     world.sometime("op1 is cancelled", partial(people.cancel, world, 1), (2.5, 2.7, 2.9), 0.95)
     trouble.of_workers(world, 0.05)
 
