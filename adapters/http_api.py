@@ -29,7 +29,9 @@ from .profile import Lookup, Profile
 _ID = ("id", "name")
 _HEADER = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$"
 _HEADER_VALUE = r"^[ -~]{1,500}$"
-_POINTER = r"^(/[^\x00-\x1f]{0,64}){0,8}$"
+_POINTER = r"^(/[^\x00-\x1f]*)?$"
+_POINTER_CHARS = 512
+"""Beside the pattern, not in it: bounded repetitions make large automata (six of them were 0.6 MB of each worker)."""
 _WORD_CHARS = 64
 _OURS = frozenset(
     ["accept-encoding", "authorization", "connection", "content-length", "content-type", "host", "transfer-encoding"]
@@ -130,20 +132,27 @@ class Statuses(Declared):
 class Places(Declared):
     """Where things are in an answer: RFC 6901 pointers."""
 
-    id: str = Field("/id", pattern=_POINTER, description="The id of the work, a text or a whole number.")
-    status: str = Field("/status", pattern=_POINTER, description="The status word.")
+    id: str = Field(
+        "/id", pattern=_POINTER, max_length=_POINTER_CHARS, description="The id of the work, a text or a whole number."
+    )
+    status: str = Field("/status", pattern=_POINTER, max_length=_POINTER_CHARS, description="The status word.")
     result: str | None = Field(
         None,
         pattern=_POINTER,
+        max_length=_POINTER_CHARS,
         description="The result: by default the whole answer where it has a route of its own, else `/result`.",
     )
     result_url: str | None = Field(
-        None, pattern=_POINTER, description="In the last status: a URL of the same server that gives the result."
+        None,
+        pattern=_POINTER,
+        max_length=_POINTER_CHARS,
+        description="In the last status: a URL of the same server that gives the result.",
     )
-    error: str = Field("/error", pattern=_POINTER, description="What is told of a failure.")
+    error: str = Field("/error", pattern=_POINTER, max_length=_POINTER_CHARS, description="What is told of a failure.")
     found: str | None = Field(
         None,
         pattern=_POINTER,
+        max_length=_POINTER_CHARS,
         description="What a lookup found, one thing or a list: by default the whole answer where the path names the "
         "key, else `/jobs`.",
     )

@@ -57,6 +57,8 @@ def test_a_route_that_can_not_be_meant_is_refused(name: str, text: str) -> None:
         {"statuses": {"working": ["running"], "failed": ["RUNNING"]}},
         {"statuses": {"working": [""]}},
         {"fields": {"id": "id"}},
+        {"fields": {"id": "/" + "x" * 512}},
+        {"fields": {"id": "/a\n"}},
         {"key": {}},
         {"key": {"header": "Idempotency-Key", "body": "requestId"}},
         {"key": {"body": "requestId", "quoted": True}},
