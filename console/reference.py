@@ -70,7 +70,7 @@ def _exits() -> str:
 
 
 def _commands() -> str:
-    from .cli import app  # noqa: PLC0415  the program itself, which has no need of this module
+    from .cli import program  # noqa: PLC0415  the program itself, which has no need of this module
 
     def below(command: object, path: str) -> Iterator[list[str]]:
         if isinstance(command, TyperGroup):
@@ -79,7 +79,7 @@ def _commands() -> str:
         else:
             yield [f"`{path.strip()}`", str(getattr(command, "help", "")).strip().partition("\n")[0]]
 
-    return _table(("command", "does"), below(get_command(app), ""))
+    return _table(("command", "does"), below(get_command(program()), ""))
 
 
 def _metrics() -> str:

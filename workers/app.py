@@ -12,12 +12,14 @@ from celery import Celery, shared_task
 
 from ..beat_schedule import BEAT_SCHEDULE
 from ..ledger.states import QUEUES
-from .beat import HEALTH_DIR, Ticker
 from .messages import SUBMIT
 from .settings import Settings
 
 EXCHANGE = "counterfoil"
 PLAN_QUEUE = "counterfoil.plan"
+
+HEALTH_DIR = "counterfoil_health_dir"
+"""The key in the app's configuration; None or absent: no sign of life is left."""
 
 WORKER_OPTIONS = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True, "optimization": "fair"}
 """What Celery takes with a worker only, not as a setting. Workers that talk to each other cost up to three connections
@@ -113,7 +115,7 @@ def make_app(settings: Settings) -> Celery:
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
         # -- beat
-        beat_scheduler=f"{Ticker.__module__}:{Ticker.__qualname__}",
+        beat_scheduler=f"{__package__}.beat:Ticker",
         beat_schedule=BEAT_SCHEDULE,
         **{HEALTH_DIR: settings.health_dir},
     )

@@ -6,10 +6,8 @@ from typing import Any
 
 from celery.beat import Scheduler
 
+from .app import HEALTH_DIR
 from .health import SERVING, Pulse
-
-HEALTH_DIR = "counterfoil_health_dir"
-"""The key in the app's configuration; None or absent: no sign of life is left."""
 
 
 class Ticker(Scheduler):  # type: ignore[misc]  # celery ships no types

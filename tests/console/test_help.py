@@ -21,7 +21,7 @@ def commands() -> list[tuple[str, ...]]:
         else:
             yield path
 
-    return list(below(get_command(cli.app), ()))
+    return list(below(get_command(cli.program()), ()))
 
 
 def test_the_commands_are_the_ones_that_the_readme_names() -> None:
@@ -58,7 +58,8 @@ def test_the_first_page_has_first_steps_and_the_exit_codes(cli_in: Callable[...,
 
 
 def test_help_and_version_load_nothing_heavy() -> None:
-    code = "import sys; from counterfoil.console import cli; print(sorted({m.partition('.')[0] for m in sys.modules}))"
+    code = "import sys; from counterfoil.console import cli; cli.program()\n"
+    code += "print(sorted({m.partition('.')[0] for m in sys.modules}))"
     loaded = subprocess.run(
         [sys.executable, "-c", code], env=environment_of(), capture_output=True, text=True, check=True
     ).stdout

@@ -134,6 +134,6 @@ def test_a_worker_of_another_generation_does_not_start_and_exits_75(
 def test_the_first_process_of_a_container_can_be_stopped_before_its_command_has_begun() -> None:
     """The kernel ignores signals to the first process that it did not ask for: SIGTERM's default is none there."""
     code = "import os, signal\nos.getpid = lambda: 1\nfrom counterfoil.console import cli\n"
-    code += "cli.app = lambda prog_name: signal.raise_signal(signal.SIGTERM)\ncli.main()"
+    code += "cli.program = lambda *_: lambda prog_name: signal.raise_signal(signal.SIGTERM)\ncli.main()"
     ended = subprocess.run([sys.executable, "-P", "-c", code], env=environment_of(), timeout=60, check=False)
     assert ended.returncode == 128 + signal.SIGTERM

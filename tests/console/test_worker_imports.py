@@ -43,7 +43,9 @@ def test_a_worker_loads_what_it_needs_before_the_fork_and_nothing_that_only_othe
     assert loaded.isdisjoint(
         {
             "alembic",  # 6, with mako and pygments: migrations
+            "celery.beat",  # 0.4, with its schedules: beat
             "celery.bin.celery",  # 10, with prompt_toolkit: Celery's command line and its shell
+            "counterfoil.console.commands_calls",  # 1.6, with all other commands
             "cryptography.fernet",  # 7: sessions of servers, at rest
             "httpx",  # 6, with rich and pygments: webhooks
             "jsonschema_rs",  # 4: schemas of tools

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from celery import Celery
 
-from counterfoil.workers.beat import HEALTH_DIR, Ticker
+from counterfoil.workers.app import HEALTH_DIR
+from counterfoil.workers.beat import Ticker
 from counterfoil.workers.bucket import LocalBucket
 from counterfoil.workers.drive import STUCK_S, Drive
 from counterfoil.workers.health import SERVING, STARTING, HealthError, Pulse, troubles
