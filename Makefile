@@ -16,7 +16,7 @@ STAMP := .venv/.set-up
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-header --no-emit-index-url --no-emit-find-links
 
-.PHONY: help setup demo test sim helm-test drills bench bench-million bench-kill compare fuzz check lock clean
+.PHONY: help setup demo test sim helm-test drills bench bench-million bench-kill bench-fair compare fuzz check lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -74,6 +74,9 @@ bench-million: setup  ## a poll with a million operations in flight, against ten
 
 bench-kill: setup  ## a worker ended by SIGKILL with 300 in flight, on a target with lookup and on one without
 	@$(BIN)/python -P -m counterfoil.bench kill
+
+bench-fair: setup  ## polls beside a slow and a dead target, cancels where polls are six times what the target takes
+	@$(BIN)/python -P -m counterfoil.bench fair
 
 # restate's server comes from npm; without npm it is left out, and the run says so.
 build/peers/.set-up: bench/peers.lock bench/peers/package-lock.json

@@ -1,4 +1,4 @@
-"""`make bench`, `make bench-million`, `make bench-kill`; what is wanted comes by environment, as make hands it on.
+"""`make bench` and its likes; what is wanted comes by environment, as make hands it on.
 
 make bench                    everybody, three rounds (ROUNDS=1 PACED=200 BURST=1000 ONLY="counterfoil,dbos steps")
 make bench REPORT=1           as well docs/performance.md with a flame graph (REPORT=again: from what was measured last)
@@ -6,11 +6,13 @@ make bench QUICK=1            ours and the bare loops, one line of figures
 make bench PROFILE=1          a flame graph of a worker, in build/bench
 make bench-million            SECONDS=600; QUICK=1: 60
 make bench-kill
+make bench-fair
 """
 
 import os
 import sys
 
+from .fair import run_fair
 from .field import BenchError
 from .full import Plan, read_results, run_full
 from .kill import run_kill
@@ -30,6 +32,8 @@ def main() -> int:
     try:
         if what == "kill":
             return 0 if run_kill() else 1
+        if what == "fair":
+            return 0 if run_fair() else 1
         if what == "million":
             return 0 if run_million(float(get("SECONDS", "") or (60 if flag("QUICK") else 600))) else 1
         if flag("QUICK"):

@@ -84,13 +84,13 @@ def ask(field: Field, query: Any, *arguments: object) -> list[Any]:
         return connection.execute(query, arguments).fetchall()
 
 
-def hand_in(field: Field, name: str, count: int, work_s: float) -> None:
+def hand_in(field: Field, name: str, count: int, work_s: float, to: str = TARGET) -> None:
     """Submit calls NAME-0, NAME-1, … in one transaction. The fleet has announced its targets."""
     calls = [f"{name}-{number}" for number in range(count)]
     client = Client(field.servers.database_url)
     try:
         with client._database.begin() as connection:  # noqa: SLF001  `submit_in` takes anybody's transaction
-            client.submit_in(connection, [Call(TARGET, TOOL, {"call": call, "work_s": work_s}, call) for call in calls])
+            client.submit_in(connection, [Call(to, TOOL, {"call": call, "work_s": work_s}, call) for call in calls])
     finally:
         client.close()
 

@@ -1,6 +1,8 @@
 """The remote server of every measurement: jobs over HTTP 202, and the log that is the clock and the count.
 
-    python -m counterfoil.bench.remote [--answer-after-s S]        prints its port
+    python -m counterfoil.bench.remote [--answer-after-s S] [--polls-after-s S]        prints its port
+
+Everything is answered after the first so many seconds, a poll after the second; `inf`: never.
 
 POST /jobs             {"call", "work_s"} -> 202 {"id", "status"}; it dedupes nothing: two submits are two jobs
 GET  /jobs/ID          {"id", "status": "running" | "completed"}, `Retry-After: 1` while it runs
@@ -8,7 +10,7 @@ GET  /jobs/ID/result   what came of it
 POST /jobs/ID/cancel   the job ends as "cancelled"
 GET  /jobs?key=K       the jobs that were submitted under this Idempotency-Key
 GET  /bench/log        one JSON array a request: [moment in Unix seconds, what, call]
-GET  /bench/count      {"submit": n, "result": n, ...}
+GET  /bench/count      {"submit": n, "result": n, ..., "most_out": how many waited for a late answer, at most at once}
 POST /bench/reset      forgets the log and the jobs
 
 An id `seeded-…` was never submitted and works on for ever: a ledger that was filled by SQL asks for such. On asyncio's
@@ -55,6 +57,16 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._log: list[tuple[float, str, str]] = []
         self._counts: Counter[str] = Counter()
+        self._out = 0
+
+    def begun(self) -> None:
+        """One more request waits for a late answer."""
+        self._out += 1
+        self._counts["most_out"] = max(self._counts["most_out"], self._out)
+
+    def over(self, count: int = 1) -> None:
+        """So many have it, or are not waited for any more."""
+        self._out -= count
 
     def handle(self, verb: str, target: str, headers: dict[str, str], body: bytes) -> tuple[int, object]:
         """One request; the answer's status and its body."""
@@ -123,17 +135,34 @@ class Jobs:
         self._counts[what] += 1
 
 
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """How long a request waits for its answer, in seconds."""
+
+    any_s: float = 0.0
+    polls_s: float = 0.0
+
+    def of(self, verb: str, target: str) -> float:
+        poll = verb == "GET" and target.startswith("/jobs/") and not target.endswith("/result")
+        return max(self.any_s, self.polls_s if poll else 0.0)
+
+
 class Connection(asyncio.Protocol):
     """One connection, kept alive; whole requests only."""
 
-    def __init__(self, jobs: Jobs, answer_after_s: float) -> None:
+    def __init__(self, jobs: Jobs, delays: Delays) -> None:
         self._jobs = jobs
-        self._answer_after_s = answer_after_s
+        self._delays = delays
         self._buffer = b""
+        self._unanswered = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._jobs.over(self._unanswered)
+        self._unanswered = 0
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -149,10 +178,23 @@ class Connection(asyncio.Protocol):
             self._buffer = rest[length:]
             verb, target, _ = first.split(" ", 2)
             answer = _framed(*self._jobs.handle(verb, target, headers, rest[:length]))
-            if self._answer_after_s:
-                asyncio.get_running_loop().call_later(self._answer_after_s, self._transport.write, answer)
+            delay_s = self._delays.of(verb, target)
+            if delay_s:
+                self._answer_later(answer, delay_s)
             else:
                 self._transport.write(answer)
+
+    def _answer_later(self, answer: bytes, delay_s: float) -> None:
+        self._jobs.begun()
+        self._unanswered += 1
+        if delay_s < float("inf"):
+            asyncio.get_running_loop().call_later(delay_s, self._answer, answer)
+
+    def _answer(self, answer: bytes) -> None:
+        if self._unanswered:  # else the other side has gone meanwhile
+            self._unanswered -= 1
+            self._jobs.over()
+            self._transport.write(answer)
 
 
 def _framed(status: int, body: object) -> bytes:
@@ -164,11 +206,11 @@ def _framed(status: int, body: object) -> bytes:
     return head.encode() + content
 
 
-async def serve(answer_after_s: float) -> None:
+async def serve(delays: Delays) -> None:
     """Until this process is ended."""
     jobs = Jobs()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(jobs, answer_after_s), "127.0.0.1", 0, backlog=4096)
+    server = await loop.create_server(lambda: Connection(jobs, delays), "127.0.0.1", 0, backlog=4096)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await server.serve_forever()
@@ -177,7 +219,9 @@ async def serve(answer_after_s: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--answer-after-s", type=float, default=0.0)
-    asyncio.run(serve(parser.parse_args().answer_after_s))
+    parser.add_argument("--polls-after-s", type=float, default=0.0)
+    said = parser.parse_args()
+    asyncio.run(serve(Delays(said.answer_after_s, said.polls_after_s)))
 
 
 if __name__ == "__main__":

@@ -58,6 +58,7 @@ def write_report(rows: Sequence[Row]) -> Path:
         *_flame(),
         *_kept("million", "A million in flight", "make bench-million"),
         *_kept("kill", "kill -9 with 300 in flight", "make bench-kill"),
+        *_kept("fair", "A slow and a dead neighbour", "make bench-fair"),
         "## Tried, and not kept",
         *(f"- {what}: {number}." for what, number in _tried()),
     ]

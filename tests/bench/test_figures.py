@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from counterfoil.bench.fair import Fairness, Healthy, Neighbour, Saturated
 from counterfoil.bench.full import table
 from counterfoil.bench.meter import Counts
 from counterfoil.bench.profile import functions
@@ -101,3 +102,40 @@ def test_a_profile_lists_what_a_function_spends_itself_and_with_its_callees() ->
         " 75.0           100.0  send",
         " 25.0            25.0  write",
     ]
+
+
+def saturated(*more: list[object], polls: int = 5) -> Saturated:
+    """Ten seconds in which `a` is read every other second, and `b` is cancelled at 100."""
+    rows: list[list[object]] = [[100.0 + 2 * number, "poll", "a"] for number in range(polls)]
+    return Saturated.of(ServerLog.of([*rows, *more]), ["a", "b"], {"b": 100.0}, 110.0)
+
+
+def test_a_cancel_counts_from_its_commit_to_its_first_byte_and_to_the_end_that_was_read() -> None:
+    found = saturated([100.4, "cancel", "b"], [103.0, "end", "b"], [110.5, "cancel", "b"])
+    assert (found.first_bytes_s, found.confirmed_s) == (pytest.approx([0.4]), pytest.approx([3.0]))
+
+
+def test_saturation_is_what_is_wanted_each_second_over_what_left() -> None:
+    assert saturated().saturation == pytest.approx(1 / 0.5)
+
+
+@pytest.mark.parametrize(("polls", "starved"), [(5, 0), (2, 1), (0, 1)])
+def test_an_operation_that_is_read_no_more_is_starved_although_no_pause_of_it_has_ended(
+    polls: int, starved: int
+) -> None:
+    assert saturated(polls=polls).starved == starved
+
+
+@pytest.mark.parametrize(("late_s", "first_byte_s", "good"), [(0.2, 0.9, True), (0.3, 0.9, False), (0.2, 1.0, False)])
+def test_fairness_is_no_later_polls_beside_the_two_and_cancels_within_a_second(
+    late_s: float, first_byte_s: float, good: bool
+) -> None:
+    waits_s = {f"held-{number}": [4.0, 4.0, 4.0] for number in range(200)}
+    fairness = Fairness(
+        Healthy(row(), [0.1]),
+        Healthy(row(), [late_s]),
+        [Neighbour("slow", 100, 20, 0)],
+        Saturated(46.0, waits_s, [first_byte_s] * 100, [5.0] * 100, 0),
+    )
+    assert fairness.good is good
+    assert all(re.fullmatch(r"\w+=\d+(\.\d+)?", part) for part in fairness.lines()[-1].split(" "))
