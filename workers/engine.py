@@ -28,7 +28,7 @@ from .catalog import Catalog
 from .claims import Claims
 from .effects import EFFECT_LANES
 from .exchanges import Exchanges
-from .holdings import JITTER, Holdings
+from .holdings import JITTER, POLL_LANES, Holdings
 from .jobs import UNSTARTED, Job, Pace
 from .outcomes import RETRY_S, Outcomes
 from .requests import Requests
@@ -39,9 +39,6 @@ SERVED = QUEUES
 
 WIRELESS = frozenset({Lane.FETCH, Lane.TIMER})
 """Lanes whose rows may need no wire, so that they are claimed although their target asked for quiet."""
-
-POLL_LANES = frozenset({Lane.POLL, Lane.AUDIT})
-"""Lanes whose rows may stay as long as the remote work lasts."""
 
 ROOM = 20
 """Effects of one target that are held without being out: two rounds of places. What would wait longer is better sent by
@@ -76,10 +73,10 @@ class Engine:
         self._now_s = 0.0
         self._wire: list[act.Wire] = []
         self._writes: list[act.Write] = []
-        self._alone = len(list(catalog.names)) == 1
         self._claims = Claims(pace)
         self._outcomes = Outcomes(pace)
-        self._jobs = Holdings(pace, self._outcomes, self._write, rng, resident=Lane.POLL in lanes)
+        alone, resident = len(list(catalog.names)) == 1, Lane.POLL in lanes
+        self._jobs = Holdings(pace, self._outcomes, self._write, rng, resident=resident, alone=alone)
         self._requests = Requests(catalog, pace, self._wire.append, self._write)
         self._exchanges = Exchanges(catalog, pace, self._jobs, self._requests, write=self._write, new_token=new_token)
         self._readings = self._exchanges.readings
@@ -215,11 +212,9 @@ class Engine:
             return ROOM - self._jobs.unstarted(target, EFFECT_LANES)
         if lane not in POLL_LANES:
             return self._pace.claim_batch - self._jobs.count({lane}, target)
-        mine = self._jobs.count(POLL_LANES, target) + self._claims.coming(POLL_LANES, target)
-        others = self._jobs.count(POLL_LANES) + self._claims.coming(POLL_LANES) - mine
-        share = self._pace.in_flight - others
-        if not self._alone:
-            share //= 2  # whoever comes next finds as many places free: a target that answers nothing keeps its own
+        coming = self._claims.coming(POLL_LANES, target)
+        mine = self._jobs.count(POLL_LANES, target) + coming
+        share = self._jobs.share(target, self._claims.coming(POLL_LANES) - coming)
         # A claim of one row costs the ledger as much as one of twenty: places are gathered first.
         room = share - mine if share - mine >= min(self._pace.claim_batch // 4, mine) else 0
         self._jobs.crowd(target, crowded=room <= 0)

@@ -17,6 +17,9 @@ from .actions import AppliedBatch, Key, Release, RenewedBatch, RereadBatch, Writ
 from .jobs import UNSTARTED, Job, Pace, Phase
 from .outcomes import Outcomes
 
+POLL_LANES = frozenset({Lane.POLL, Lane.AUDIT})
+"""Lanes whose rows may stay as long as the remote work lasts."""
+
 JITTER = 0.1
 """Of the interval, upward only: operations handed in together must not be read together for ever."""
 
@@ -41,8 +44,10 @@ class Holdings:
         rng: Callable[[], float],
         *,
         resident: bool,
+        alone: bool,
     ) -> None:
         self._pace = pace
+        self._alone = alone
         self._outcomes = outcomes
         self._write = write
         self._rng = rng
@@ -81,6 +86,26 @@ class Holdings:
         """Whether more rows of a target are due than it has places. Then none stays resident: the ledger hands out the
         most overdue first, and a row that stayed would be read twice before another is read once."""
         (self._crowded.add if crowded else self._crowded.discard)(target)
+
+    def share(self, target: str, coming: int = 0) -> int:
+        """How many polls of this target may be held beside those of others and `coming` more of theirs. Whoever comes
+        next finds as many places free: a target that answers nothing keeps its own."""
+        others = self.count(POLL_LANES) - self.count(POLL_LANES, target) + coming
+        free = self._pace.in_flight - others
+        return free if self._alone else free // 2
+
+    def _take_place(self, job: Job) -> bool:
+        """Whether what follows may be held. A poll goes on in its own place; what a submit began takes one, from now
+        on: with those uncounted a target that hung with three times as many as there are places kept the others unread
+        for 81 s."""
+        target = job.row.target
+        if job.lane in POLL_LANES or job.has_place:
+            return True
+        if self._jobs.get(job.key) is not job or self.count(POLL_LANES, target) >= self.share(target):
+            return False
+        job.has_place = True
+        self._held[Lane.POLL, target] += 1
+        return True
 
     def may_stay(self, target: str) -> bool:
         """Whether a row of this target may be held until its next moment."""
@@ -161,6 +186,7 @@ class Holdings:
         if self._jobs.get(job.key) is job:
             del self._jobs[job.key]
             self._held[job.lane, job.row.target] -= 1
+            self._held[Lane.POLL, job.row.target] -= job.has_place
 
     def release_kicked(self) -> set[tuple[Lane, str]]:
         """Give back the rows that somebody kicked; returns where to claim them anew, as they are now."""
@@ -210,7 +236,7 @@ class Holdings:
             self.let_go(job)
             return
         job.phase = Phase.APPLYING
-        resident = self._resident and self.may_stay(job.row.target)
+        resident = self._resident and self.may_stay(job.row.target) and self._take_place(job)
         item = Item(
             operation_id=job.row.id,
             lane=job.lane,

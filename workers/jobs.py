@@ -43,6 +43,7 @@ class Job:
     `asked_s` and `asked_seq`: when its last reading left, and under which sequence. A renewal that comes while a
     reading is out raises the lease's sequence; the answer must not count as younger than its question (SPEC section
     3).
+    `has_place`: the poll that follows is counted already.
     `ended`: the end that a poll saw, while its result is fetched. Both are written at once.
     """
 
@@ -59,6 +60,7 @@ class Job:
     asked_seq: int = 0
     kicked: bool = False
     dropped: bool = False
+    has_place: bool = False
     ended: Ended | None = None
 
     @property

@@ -9,6 +9,10 @@ from .kit_world import World
 PACE = Pace(tick_s=0.5, self_tick_s=0.5, in_flight=40)
 
 
+def is_poll(send: act.Send) -> bool:
+    return dict(send.request.headers).get("Mcp-Method") == "tasks/get"
+
+
 def readings(world: World, target: str) -> list[act.Send]:
     return [send for send in world.of(act.Send) if send.target == target and send.request.effect is None]
 
@@ -21,6 +25,18 @@ def test_a_target_that_answers_nothing_leaves_places_to_the_others() -> None:
     world.advance(5.0)
     world.polls(1, "good")
     world.advance(1.5)
+    assert len(readings(world, "good")) >= 1
+
+
+def test_what_a_target_was_given_while_it_answered_leaves_places_to_the_others_when_it_hangs() -> None:
+    """Smallest input: three times as many submits of one target as there are places, then a poll of another."""
+    world = World("dead", "good", pace=PACE)
+    world.submits(3 * PACE.in_flight, "dead")
+    world.holds = lambda action: isinstance(action, act.Send) and action.target == "dead" and is_poll(action)
+    world.advance(10.0)
+    world.polls(1, "good")
+    world.advance(1.5)
+    assert len(world.left) == 3 * PACE.in_flight
     assert len(readings(world, "good")) >= 1
 
 
