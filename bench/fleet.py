@@ -85,7 +85,7 @@ def ask(field: Field, query: Any, *arguments: object) -> list[Any]:
 
 
 def hand_in(field: Field, name: str, count: int, work_s: float, to: str = TARGET) -> None:
-    """Submit calls NAME-0, NAME-1, … in one transaction. The fleet has announced its targets."""
+    """Submit calls NAME-0, NAME-1, … to one target in one transaction. The fleet has announced its targets."""
     calls = [f"{name}-{number}" for number in range(count)]
     client = Client(field.servers.database_url)
     try:
