@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import UTC
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
@@ -16,7 +17,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from . import reads
-from .database import Database, driver, execute, sqlstate, statement
+from .database import NO_SCHEMA, Database, driver, execute, sqlstate, statement
 from .decision import Refusal
 from .digest import arguments_text, checked_name, request_digest, submission_key
 from .errors import (
@@ -35,7 +36,7 @@ from .notices import Notice, acknowledge_notices, take_notices
 from .outbox import acknowledge, take_ready
 from .policy import Policy
 from .records import JournalLine, Ready, Receipt, ToolOperation
-from .states import Lane
+from .states import Lane, State
 from .transition import Transitions
 from .work import Item
 
@@ -44,6 +45,12 @@ if TYPE_CHECKING:
 
 Transaction: TypeAlias = "Session | Connection | psycopg.Connection[Any]"
 """A producer's own transaction: SQLAlchemy's Session or Connection, or a psycopg connection."""
+
+_NOT_YET: Mapping[str, Any] = {
+    **dict.fromkeys(("tool_version", "descriptor_digest", "protocol", "task_id", "server_status", "remote_created_at")),
+    **dict.fromkeys(("ttl_ms", "interval_ms", "wait_budget_ends_at", "outcome", "error_code", "result_digest")),
+}
+"""What an operation has only after it was opened."""
 
 _FINE = frozenset({"opened", "same", "not_selected"})
 _FIRST_LOOK_S = 0.05
@@ -98,9 +105,12 @@ class Client:
             plain = driver(connection)
             if self._ledger_id is None:
                 self._know_ledger(plain)
-            (operation_id,) = self._open(plain, [self._door_arguments(Call(target, tool, arguments, call_node_id))])
-            if operation_id is not None:
-                return reads.get_operation_by_id(connection, operation_id)
+            asked = self._door_arguments(Call(target, tool, arguments, call_node_id))
+            (answer,) = self._open(plain, [asked])
+            if answer.verdict == "opened":
+                return self._as_opened(asked, answer)
+            if answer.operation_id is not None:
+                return reads.get_operation_by_id(connection, answer.operation_id)
         raise NotSelected(
             f"call node {call_node_id!r} is not selected for this fleet.",
             next_step="Run it on the path that ran it before; this answer stays the same for this call node.",
@@ -124,22 +134,45 @@ class Client:
         # Before the savepoint: with 2,000 calls to prepare after it, a transaction stood still for its whole 2 s.
         asked = [self._door_arguments(call) for call in wanted]
         with _savepoint(transaction):
-            return self._open(transaction, asked)
+            return [answer.operation_id for answer in self._open(transaction, asked)]
 
     def _know_ledger(self, transaction: Transaction) -> None:
         self._ledger_id = _all(transaction, "ledger_id", {})[0][0]
 
-    def _open(self, transaction: Transaction, asked: Sequence[dict[str, Any]]) -> list[UUID | None]:
-        """The statement. A refusal raises; it is the caller's to undo what else the statement did."""
+    def _open(self, transaction: Transaction, asked: Sequence[dict[str, Any]]) -> list[Any]:
+        """The statement: its row for each call, in the order given. A refusal raises; it is the caller's to undo what
+        else the statement did."""
         wanted = sorted(enumerate(asked), key=lambda numbered: numbered[1]["node"])
         arrays = {f"{name}s": [arguments[name] for _, arguments in wanted] for name in asked[0]}
         shared = {"fleet": self.fleet, "namespace": self.namespace, "principal": self.principal}
         opened = _all(transaction, "open_operations", arrays | shared)
-        refused = next(((verdict, place) for place, verdict, _ in opened if verdict not in _FINE), None)
+        refused = next((row for row in opened if row.verdict not in _FINE), None)
         if refused is not None:
-            raise self._refused(transaction, refused[0], wanted[refused[1] - 1][1])
-        ids = {wanted[place - 1][0]: operation_id for place, _, operation_id in opened}
-        return [ids[index] for index in range(len(wanted))]
+            raise self._refused(transaction, refused.verdict, wanted[refused.place - 1][1])
+        answers = {wanted[row.place - 1][0]: row for row in opened}
+        return [answers[index] for index in range(len(wanted))]
+
+    def _as_opened(self, asked: Mapping[str, Any], answer: Any) -> ToolOperation:
+        """The operation as this call has just made it: what nobody has negotiated, sent or heard yet is not there."""
+        at = answer.opened_at.astimezone(UTC)
+        return ToolOperation(
+            id=asked["id"],
+            namespace=self.namespace,
+            call_node_id=asked["node"],
+            request_digest=asked["digest"].hex(),
+            target=asked["target"],
+            tool=asked["tool"],
+            principal=self.principal,
+            submission_key=asked["key"],
+            state=State.SUBMITTING.value,
+            attempt=1,
+            input_round=0,
+            cancel_generation=0,
+            execution_epoch=answer.execution_epoch,
+            created_at=at,
+            updated_at=at,
+            **_NOT_YET,
+        )
 
     def _door_arguments(self, call: Call) -> dict[str, Any]:
         """Everything is checked before the first statement, so a refused input leaves the transaction untouched."""
@@ -362,9 +395,11 @@ def _all(transaction: Transaction, name: str, arguments: Mapping[str, Any]) -> l
                 code="E_SERIALIZATION",
                 next_step="Roll back and run your transaction again; the same call nodes give the same operations.",
             ) from error
-        if sqlstate(error) in ("3F000", "42P01", "42883"):
+        if sqlstate(error) in NO_SCHEMA:
             raise LedgerUnavailable(
-                "this database has no ledger.", code="E_SCHEMA", next_step="Run `counterfoil db upgrade`."
+                "this database has no ledger, or one of an older release.",
+                code="E_SCHEMA",
+                next_step="Run `counterfoil db upgrade`.",
             ) from error
         raise
 

@@ -31,7 +31,9 @@ _AGAIN = frozenset({"40001", "40P01", "55P03"})
 _ENDED = frozenset({"25P03", "25P04"})
 """Idle in a transaction for too long, or a transaction for too long: this process stood still, no row is at fault."""
 
-_NO_SCHEMA = frozenset({"3F000", "42P01", "42883"})
+NO_SCHEMA = frozenset({"3F000", "42P01", "42883", "42703"})
+"""No such schema, table, function or column: in statements that are fixed, the ledger is missing or older."""
+
 T = TypeVar("T")
 
 
@@ -46,11 +48,12 @@ def execute(
 ) -> psycopg.Cursor[Any]:
     """Run `sql/<name>.sql` in the connection's transaction; the cursor has its rows, as named tuples.
 
-    Over the driver's own connection: what SQLAlchemy does for a statement, these don't need (132 -> 63 us each). Errors
-    are the driver's.
+    Over the driver's own connection: what SQLAlchemy does for a statement, these don't need (132 -> 63 us each).
+    Prepared at first sight: each is run for a connection's life, and the driver's own patience of five is five plans
+    for nothing. Errors are the driver's.
     """
     plain = driver(connection) if isinstance(connection, Connection) else connection
-    return plain.cursor(row_factory=namedtuple_row).execute(_for_driver(name), arguments)
+    return plain.cursor(row_factory=namedtuple_row).execute(_for_driver(name), arguments, prepare=True)
 
 
 @cache
@@ -213,7 +216,7 @@ def _ours(error: psycopg.Error) -> CounterfoilError | None:
             "the database ended a transaction that stood still; nothing of it was written.",
             next_step="It is done again; a machine that starves its processes shows here first.",
         )
-    if state in _NO_SCHEMA:
+    if state in NO_SCHEMA:
         return SchemaOutdated(
             "the ledger's tables are missing or older than this version.", next_step="Run `counterfoil db upgrade`."
         )

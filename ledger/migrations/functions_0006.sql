@@ -1,14 +1,16 @@
--- The same two functions with fewer statements, which is what they cost: what was asked in five is one look, what was written row by
--- row is one statement for all. Signatures and answers are as before, so the release before goes on with them.
+-- The same functions with fewer statements, which is what they cost: what was asked in five is one look, what was written row by row
+-- is one statement for all. Arguments and answers are as before, so the release before goes on with them.
 
 -- The producers' door: one call inserts the register row, the operation and its wake row, in the producer's own transaction.
 -- Answers opened | same | conflict | create_off | draining | no_fleet | no_target | other_fleet, and the operation's id; or
 -- not_selected without one: this call node is the old path's business, for ever (SPEC section 8). What was said first stands,
 -- whatever the percentage becomes. A shadow's own life is an operation in a namespace of its own, without a ready row.
-CREATE OR REPLACE FUNCTION counterfoil.open_operation(
+-- With `opened` come the epoch and the moment, so that nobody has to read again what was just written.
+DROP FUNCTION counterfoil.open_operation(uuid, text, text, text, bytea, text, text, text, bytea, uuid);
+CREATE FUNCTION counterfoil.open_operation(
     p_id uuid, p_fleet text, p_namespace text, p_call_node_id text, p_digest bytea, p_target text, p_tool text, p_principal text,
     p_arguments bytea, p_submission_key uuid
-) RETURNS TABLE (verdict text, operation_id uuid)
+) RETURNS TABLE (verdict text, operation_id uuid, execution_epoch bigint, opened_at timestamptz)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, counterfoil, pg_temp
 AS $$
 #variable_conflict use_column
@@ -19,7 +21,6 @@ DECLARE
     v_stopped text;
     v_namespace text := p_namespace;
     v_shadow boolean := false;
-    v_now timestamptz;
 BEGIN
     SELECT e.epoch INTO v_epoch FROM execution_epoch AS e WHERE e.fleet = p_fleet FOR SHARE;
     IF v_epoch IS NULL THEN
@@ -100,22 +101,62 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    v_now := ledger_now();
+    opened_at := ledger_now();
     WITH opened AS (
         INSERT INTO operation (id, fleet, namespace, call_node_id, request_digest, target, tool, principal, arguments, submission_key,
             state, execution_epoch, journal_seq, shadow, created_at, updated_at)
         VALUES (p_id, p_fleet, v_namespace, p_call_node_id, p_digest, p_target, p_tool, p_principal, p_arguments, p_submission_key,
-            'SUBMITTING', v_epoch, 1, v_shadow, v_now, v_now)
+            'SUBMITTING', v_epoch, 1, v_shadow, opened_at, opened_at)
     ), due AS (
-        INSERT INTO wake (operation_id, lane, fleet, target, due_at) VALUES (p_id, 'submit', p_fleet, p_target, v_now)
+        INSERT INTO wake (operation_id, lane, fleet, target, due_at) VALUES (p_id, 'submit', p_fleet, p_target, opened_at)
     )
     INSERT INTO journal (operation_id, seq, at, epoch, actor, event, target, lane)
-    VALUES (p_id, 1, v_now, v_epoch, 'door', 'opened', 'SUBMITTING', 'door');
-    verdict := CASE WHEN v_shadow THEN 'not_selected' ELSE 'opened' END;
-    operation_id := CASE WHEN NOT v_shadow THEN p_id END;
+    VALUES (p_id, 1, opened_at, v_epoch, 'door', 'opened', 'SUBMITTING', 'door');
+    IF v_shadow THEN
+        verdict := 'not_selected';
+        opened_at := NULL;
+    ELSE
+        verdict := 'opened';
+        operation_id := p_id;
+        execution_epoch := v_epoch;
+    END IF;
     RETURN NEXT;
 END
 $$;
+REVOKE EXECUTE ON FUNCTION counterfoil.open_operation(uuid, text, text, text, bytea, text, text, text, bytea, uuid) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION counterfoil.open_operation(uuid, text, text, text, bytea, text, text, text, bytea, uuid)
+    TO counterfoil_app, counterfoil_producer;
+
+-- The text that a receipt's digest is taken over: RFC 8785, keys in order. Python makes the same text to verify. Parsed now and with no
+-- setting of its own, so that it becomes a part of the statement that calls it.
+CREATE OR REPLACE FUNCTION counterfoil.receipt_text(r counterfoil.terminal_receipt) RETURNS text
+LANGUAGE sql STABLE
+    RETURN '{"accepted_at":' || to_json(to_char(r.accepted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'))::text
+        || ',"attempt":' || r.attempt
+        || ',"call_node_id":' || to_json(r.call_node_id)::text
+        || ',"cancel_generation":' || r.cancel_generation
+        || ',"descriptor_digest":' || coalesce(to_json(encode(r.descriptor_digest, 'hex'))::text, 'null')
+        || ',"effects_possible":' || r.effects_possible::text
+        || ',"error_code":' || coalesce(to_json(r.error_code)::text, 'null')
+        || ',"execution_epoch":' || r.execution_epoch
+        || ',"id":' || to_json(r.id::text)::text
+        || ',"namespace":' || to_json(r.namespace)::text
+        || ',"operation_id":' || to_json(r.operation_id::text)::text
+        || ',"outcome":' || to_json(r.outcome)::text
+        || ',"principal":' || to_json(r.principal)::text
+        || ',"protocol":' || coalesce(to_json(r.protocol)::text, 'null')
+        || ',"request_digest":' || to_json(encode(r.request_digest, 'hex'))::text
+        || ',"result_digest":' || coalesce(to_json(encode(r.result_digest, 'hex'))::text, 'null')
+        || ',"result_pointer":' || coalesce(to_json(r.result_pointer)::text, 'null')
+        || ',"state":' || to_json(r.state)::text
+        || ',"submission_key":' || to_json(r.submission_key::text)::text
+        || ',"target":' || to_json(r.target)::text
+        || ',"task_id":' || coalesce(to_json(r.task_id)::text, 'null')
+        || ',"terminal_status":' || coalesce(to_json(r.terminal_status)::text, 'null')
+        || ',"tool":' || to_json(r.tool)::text
+        || ',"tool_version":' || coalesce(to_json(r.tool_version)::text, 'null')
+        || ',"unanswered_rounds":' || r.unanswered_rounds
+        || '}';
 
 -- The only writer of receipts: one round trip for a batch, one verdict a row:
 --   accepted | same | differs | stale_epoch | generation | state | failed

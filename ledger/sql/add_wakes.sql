@@ -2,8 +2,8 @@
 -- letting go). Operations are locked by this transaction, so nobody else adds rows to them.
 INSERT INTO counterfoil.wake (operation_id, lane, fleet, target, due_at, lease_until, lease_token, lease_epoch, read_seq)
 SELECT v.id, v.lane, :fleet, v.target,
-    counterfoil.ledger_now() + make_interval(secs => v.delay_s + coalesce(v.lease_s, 0)),
-    CASE WHEN v.lease_s IS NOT NULL THEN counterfoil.ledger_now() + make_interval(secs => v.delay_s + v.lease_s) END,
+    (SELECT counterfoil.ledger_now()) + make_interval(secs => v.delay_s + coalesce(v.lease_s, 0)),
+    CASE WHEN v.lease_s IS NOT NULL THEN (SELECT counterfoil.ledger_now()) + make_interval(secs => v.delay_s + v.lease_s) END,
     CASE WHEN v.lease_s IS NOT NULL THEN v.token END,
     CASE WHEN v.lease_s IS NOT NULL THEN CAST(:epoch AS int8) END,
     nextval('counterfoil.read_seq')

@@ -3,7 +3,7 @@
 INSERT INTO counterfoil.evidence
     (id, fleet, operation_id, kind, attempt, generation, send_token, epoch, status, headers, body, seq, received_at)
 SELECT v.id, :fleet, v.operation_id, v.kind, v.attempt, v.generation, v.send_token, :epoch, v.status, CAST(v.headers AS jsonb), v.body, v.seq,
-    counterfoil.ledger_now()
+    (SELECT counterfoil.ledger_now())
 FROM unnest(CAST(:ids AS uuid[]), CAST(:operations AS uuid[]), CAST(:kinds AS text[]), CAST(:attempts AS int[]),
     CAST(:generations AS int[]), CAST(:send_tokens AS uuid[]), CAST(:statuses AS int[]), CAST(:headers AS text[]), CAST(:bodies AS bytea[]),
     CAST(:seqs AS int8[]))

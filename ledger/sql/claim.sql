@@ -18,11 +18,11 @@ WITH fence AS MATERIALIZED (
 UPDATE counterfoil.wake AS w
 SET lease_token = :token,
     lease_epoch = :epoch,
-    lease_until = greatest(due.due_at, counterfoil.ledger_now()) + make_interval(secs => :lease_s),
-    due_at = greatest(due.due_at, counterfoil.ledger_now()) + make_interval(secs => :lease_s),
+    lease_until = greatest(due.due_at, (SELECT counterfoil.ledger_now())) + make_interval(secs => :lease_s),
+    due_at = greatest(due.due_at, (SELECT counterfoil.ledger_now())) + make_interval(secs => :lease_s),
     read_seq = nextval('counterfoil.read_seq'),
     claim_count = w.claim_count + CASE WHEN due.taken_over THEN 1 ELSE 0 END
 FROM due
 WHERE w.operation_id = due.operation_id AND w.lane = due.lane
 RETURNING w.operation_id, w.kick, w.read_seq, w.claim_count,
-    extract(epoch FROM due.due_at - counterfoil.ledger_now())::float8 AS due_in_s
+    extract(epoch FROM due.due_at - (SELECT counterfoil.ledger_now()))::float8 AS due_in_s

@@ -6,14 +6,14 @@
 UPDATE counterfoil.wake AS w
 SET due_at = CASE
         WHEN w.lease_token = v.token AND w.kick = v.kick
-            THEN counterfoil.ledger_now() + make_interval(secs => v.delay_s + coalesce(v.lease_s, 0))
+            THEN (SELECT counterfoil.ledger_now()) + make_interval(secs => v.delay_s + coalesce(v.lease_s, 0))
         WHEN w.lease_token = v.token THEN w.due_at
-        WHEN v.replaces THEN counterfoil.ledger_now() + make_interval(secs => v.delay_s)
-        WHEN w.lease_token IS NULL THEN least(w.due_at, counterfoil.ledger_now() + make_interval(secs => v.delay_s))
+        WHEN v.replaces THEN (SELECT counterfoil.ledger_now()) + make_interval(secs => v.delay_s)
+        WHEN w.lease_token IS NULL THEN least(w.due_at, (SELECT counterfoil.ledger_now()) + make_interval(secs => v.delay_s))
         ELSE w.due_at END,
     kick = w.kick + CASE WHEN v.replaces AND w.lease_token IS DISTINCT FROM v.token THEN 1 ELSE 0 END,
     lease_until = CASE WHEN w.lease_token IS DISTINCT FROM v.token THEN w.lease_until
-        WHEN v.lease_s IS NOT NULL THEN counterfoil.ledger_now() + make_interval(secs => v.delay_s + v.lease_s) END,
+        WHEN v.lease_s IS NOT NULL THEN (SELECT counterfoil.ledger_now()) + make_interval(secs => v.delay_s + v.lease_s) END,
     lease_epoch = CASE WHEN w.lease_token IS DISTINCT FROM v.token THEN w.lease_epoch WHEN v.lease_s IS NOT NULL THEN w.lease_epoch END,
     claim_count = CASE WHEN w.lease_token = v.token THEN 0 ELSE w.claim_count END,
     lease_token = CASE WHEN w.lease_token IS DISTINCT FROM v.token THEN w.lease_token WHEN v.lease_s IS NOT NULL THEN w.lease_token END

@@ -10,12 +10,13 @@ SELECT
     o.settle_as, o.outcome, o.error_code, o.effects_possible, o.terminal_status, o.result_digest, o.result_pointer,
     o.leg, o.request_state, o.result_value_digest, o.audit_s, o.shadow,
     o.execution_epoch, o.journal_seq, o.created_at,
-    coalesce(o.budget_s, extract(epoch FROM o.budget_ends_at - counterfoil.ledger_now())::float8) AS budget_left_s,
+    coalesce(o.budget_s, extract(epoch FROM o.budget_ends_at - clock.now)::float8) AS budget_left_s,
     o.budget_ends_at IS NOT NULL AS budget_running,
-    extract(epoch FROM o.input_ends_at - counterfoil.ledger_now())::float8 AS input_left_s,
-    extract(epoch FROM o.confirm_ends_at - counterfoil.ledger_now())::float8 AS confirm_left_s,
-    extract(epoch FROM o.audit_ends_at - counterfoil.ledger_now())::float8 AS audit_left_s,
-    extract(epoch FROM counterfoil.ledger_now() - o.first_intent_at)::float8 AS since_first_intent_s,
-    extract(epoch FROM counterfoil.ledger_now() - o.last_send_by)::float8 AS since_send_by_s
+    extract(epoch FROM o.input_ends_at - clock.now)::float8 AS input_left_s,
+    extract(epoch FROM o.confirm_ends_at - clock.now)::float8 AS confirm_left_s,
+    extract(epoch FROM o.audit_ends_at - clock.now)::float8 AS audit_left_s,
+    extract(epoch FROM clock.now - o.first_intent_at)::float8 AS since_first_intent_s,
+    extract(epoch FROM clock.now - o.last_send_by)::float8 AS since_send_by_s
 FROM unnest((SELECT CAST(:ids AS uuid[]))) AS v(id)
 CROSS JOIN LATERAL (SELECT * FROM counterfoil.operation AS w WHERE w.id = v.id LIMIT 1) AS o
+CROSS JOIN LATERAL (SELECT counterfoil.ledger_now() AS now WHERE o.id IS NOT NULL OFFSET 0) AS clock

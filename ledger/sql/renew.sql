@@ -13,9 +13,9 @@ WITH fence AS MATERIALIZED (
     FOR UPDATE OF w SKIP LOCKED
 )
 UPDATE counterfoil.wake AS w
-SET lease_until = counterfoil.ledger_now() + make_interval(secs => mine.until_s),
+SET lease_until = (SELECT counterfoil.ledger_now()) + make_interval(secs => mine.until_s),
     due_at = CASE WHEN w.due_at >= w.lease_until - interval '1 ms'
-        THEN counterfoil.ledger_now() + make_interval(secs => mine.until_s) ELSE w.due_at END,
+        THEN (SELECT counterfoil.ledger_now()) + make_interval(secs => mine.until_s) ELSE w.due_at END,
     read_seq = nextval('counterfoil.read_seq'),
     claim_count = 0
 FROM mine

@@ -9,16 +9,16 @@ SET state = v.state, attempt = v.attempt, sent_attempt = v.sent_attempt, task_id
     settle_as = v.settle_as, outcome = v.outcome, error_code = v.error_code, effects_possible = v.effects_possible,
     terminal_status = v.terminal_status, result_digest = v.result_digest, result_pointer = v.result_pointer,
     budget_ends_at = CASE WHEN NOT v.budget_moved THEN o.budget_ends_at
-        WHEN v.budget_running THEN counterfoil.ledger_now() + make_interval(secs => v.budget_left_s) END,
+        WHEN v.budget_running THEN (SELECT counterfoil.ledger_now()) + make_interval(secs => v.budget_left_s) END,
     budget_s = CASE WHEN NOT v.budget_moved THEN o.budget_s WHEN v.budget_running THEN NULL ELSE v.budget_left_s END,
-    input_ends_at = CASE WHEN v.input_moved THEN counterfoil.ledger_now() + make_interval(secs => v.input_left_s) ELSE o.input_ends_at END,
-    confirm_ends_at = CASE WHEN v.confirm_moved THEN counterfoil.ledger_now() + make_interval(secs => v.confirm_left_s)
+    input_ends_at = CASE WHEN v.input_moved THEN (SELECT counterfoil.ledger_now()) + make_interval(secs => v.input_left_s) ELSE o.input_ends_at END,
+    confirm_ends_at = CASE WHEN v.confirm_moved THEN (SELECT counterfoil.ledger_now()) + make_interval(secs => v.confirm_left_s)
         ELSE o.confirm_ends_at END,
     leg = v.leg, request_state = v.request_state, result_value_digest = v.result_value_digest, audit_s = v.audit_s,
     audit_ends_at = CASE WHEN v.audit_moved THEN NULL ELSE o.audit_ends_at END,
     execution_epoch = greatest(o.execution_epoch, :epoch),
     journal_seq = v.journal_seq,
-    updated_at = counterfoil.ledger_now()
+    updated_at = (SELECT counterfoil.ledger_now())
 FROM unnest(
     CAST(:id AS uuid[]), CAST(:state AS text[]), CAST(:attempt AS int[]), CAST(:sent_attempt AS int[]), CAST(:task_id AS text[]), CAST(:session_id AS uuid[]),
     CAST(:server_status AS text[]), CAST(:remote_created_at AS text[]), CAST(:ttl_ms AS int8[]), CAST(:interval_ms AS int8[]),

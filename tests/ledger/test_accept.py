@@ -125,6 +125,16 @@ def test_a_failing_row_of_a_batch_costs_the_others_nothing(world: World) -> None
     assert world.sql("SELECT count(*) FROM counterfoil.ready_outbox") == [(2,)]
 
 
+def test_each_row_of_a_batch_has_its_own_verdict(world: World) -> None:
+    rows = [decided(world, f"run/{number}") for number in range(4)]
+    assert verdict(world, rows[0]) == "accepted"
+    brought = [rows[0], changed(rows[1], cancel_generation=7), changed(rows[2], task_id="another"), rows[3]]
+    verdicts = accept(world.database, "main", world.epoch, [(row, Lane.POLL) for row in brought])
+    assert [verdicts[row.id] for row in rows] == ["same", "generation", "state", "accepted"]
+    assert [world.client.receipt(f"run/{number}") is not None for number in range(4)] == [True, False, False, True]
+    assert world.sql("SELECT count(*) FROM counterfoil.ready_outbox") == [(2,)]
+
+
 def test_cancelled_and_refused_ends_go_the_same_way(world: World) -> None:
     world.bring(world.opened("run/1"), CancelAsked("stop"), lane=Lane.DOOR)
     world.bring(world.opened("run/2"), RefusedBeforeSubmit("E_CAPABILITY_UNSUPPORTED", "no tasks"), lane=Lane.SUBMIT)

@@ -11,6 +11,7 @@ from sqlalchemy import text
 
 from counterfoil.ledger import migrate
 from counterfoil.ledger.events import SubmitUnclear
+from counterfoil.ledger.ids import uuid7
 from counterfoil.ledger.intents import Granted
 from counterfoil.ledger.orphans import find_orphans
 from counterfoil.ledger.states import Lane
@@ -32,10 +33,24 @@ def old_database(empty_database: str) -> str:
     return empty_database
 
 
+class Before(World):
+    """The fleet of the release before: what this release writes with, 0003 has as well, but for the door, which answers
+    with less."""
+
+    def opened(self, node: str = "run/1") -> UUID:
+        self.store.register_targets([("reports", "mcp-2026-07-28")])
+        query = (
+            "SELECT operation_id FROM counterfoil.open_operation(%(id)s, 'main', 'default', %(node)s, 'd', 'reports',"
+            " 'generate', 'default', '{}', gen_random_uuid()) WHERE verdict = 'opened'"
+        )
+        ((operation_id,),) = self.sql(query, {"id": uuid7(), "node": node})
+        assert isinstance(operation_id, UUID)
+        return operation_id
+
+
 @pytest.fixture
 def world(old_database: str) -> Iterator[World]:
-    """The fleet of the release before: what this release writes with, 0003 has as well."""
-    made = World(old_database)
+    made = Before(old_database)
     yield made
     made.close()
 
