@@ -120,22 +120,12 @@ class Intents:
             "open_intents",
             {
                 "epoch": self._epoch,
-                "send_tokens": [r.send_token for r in granted],
                 "ids": [r.operation_id for r in granted],
+                "send_tokens": [r.send_token for r in granted],
                 "effects": [r.effect for r in granted],
+                "lanes": [str(r.lane) for r in granted],
                 "attempts": [r.attempt for r in granted],
                 "generations": [r.generation for r in granted],
-                "send_by_s": [r.policy.send_by_s for r in granted],
-                "answer_by_s": [r.policy.answer_by_s for r in granted],
-            },
-        )
-        pinned = execute(
-            connection,
-            "pin_intents",
-            {
-                "epoch": self._epoch,
-                "ids": [r.operation_id for r in granted],
-                "effects": [r.effect for r in granted],
                 "protocols": [r.protocol for r in granted],
                 "tool_versions": [r.tool_version for r in granted],
                 "descriptors": [r.descriptor_digest for r in granted],
@@ -143,23 +133,7 @@ class Intents:
                 "sessions": [r.session_id for r in granted],
                 "budgets_s": [r.policy.wait_budget_s for r in granted],
                 "send_by_s": [r.policy.send_by_s for r in granted],
-            },
-        )
-        seqs = {row[0]: row[1] for row in pinned}
-        execute(
-            connection,
-            "write_journal",
-            {
-                "epoch": self._epoch,
-                "actor": "worker",
-                "ids": [r.operation_id for r in granted],
-                "seqs": [seqs[r.operation_id] for r in granted],
-                "events": ["intent" for _ in granted],
-                "sources": [None for _ in granted],
-                "targets": [None for _ in granted],
-                "lanes": [str(r.lane) for r in granted],
-                "codes": [None for _ in granted],
-                "whys": [f"{r.effect}, attempt {r.attempt}, generation {r.generation}" for r in granted],
+                "answer_by_s": [r.policy.answer_by_s for r in granted],
             },
         )
 

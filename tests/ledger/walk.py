@@ -71,7 +71,7 @@ def by_event(op: Operation, event: ev.Event, name: str) -> Move | None:
 
 
 def by_intent(op: Operation, effect: str, lane: Lane) -> Move | None:
-    """What the transaction of an intent does to the row (sql/pin_intents.sql). Its lease needs a wake row."""
+    """What the transaction of an intent does to the row (sql/open_intents.sql). Its lease needs a wake row."""
     if lane not in wakes(op):
         return None
     replied = next((one.number for one in op.rounds if one.state == "replied"), 0)
