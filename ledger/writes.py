@@ -131,16 +131,11 @@ def _operation_arrays(works: Sequence[Work], lines: dict[UUID, list[Line]]) -> d
 def _write_wakes(
     connection: Connection, works: Sequence[Work], there: Collection[WakeKey], *, fleet: str, epoch: int
 ) -> dict[UUID, tuple[Held, ...]]:
-    """Drop, move and add, as far as there is anything: the operations are locked, so nobody else adds or drops."""
+    """Move, drop and add, as far as there is anything: the operations are locked, so nobody else adds or drops."""
     wanted = [(work, lane, delay_s, _bearer(work, lane)) for work in works for lane, delay_s in work.needed().items()]
     ids = [work.row.id for work, *_ in wanted]
     lanes = [str(lane) for _, lane, *_ in wanted]
     keys = list(zip(ids, lanes, strict=True))
-    if set(there) - set(keys):
-        operations = [work.row.id for work in works]
-        execute(connection, "drop_wakes", {"operations": operations, "ids": ids, "lanes": lanes})
-    if not wanted:
-        return {}
     delays_s = [_stretched(lane, delay_s, item) for _, lane, delay_s, item in wanted]
     holds_s = [_hold_s(lane, delay_s, item) for (_, lane, _, item), delay_s in zip(wanted, delays_s, strict=True)]
     tokens = [None if item is None else item.token for *_, item in wanted]
@@ -158,9 +153,11 @@ def _write_wakes(
         shared["kicks"] = [0 if item is None or item.lane is not lane else item.kick for _, lane, _, item in wanted]
         rows += execute(connection, "move_wakes", _only(moved, shared))
     missing = [index for index, key in enumerate(keys) if key not in there]
-    if missing:
+    gone = sorted(set(there) - set(keys))
+    if missing or gone:
         shared["targets"] = [work.row.target for work, *_ in wanted]
-        rows += execute(connection, "add_wakes", _only(missing, shared) | {"fleet": fleet, "epoch": epoch})
+        dropped = arrays(("gone_ids", "gone_lanes"), gone)
+        rows += execute(connection, "swap_wakes", _only(missing, shared) | dropped | {"fleet": fleet, "epoch": epoch})
     return _held(rows, dict(zip(keys, zip(tokens, delays_s, strict=True), strict=True)))
 
 

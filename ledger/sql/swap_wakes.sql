@@ -1,5 +1,11 @@
--- Rows that the new state needs and that do not exist yet; a row may be born already leased to its writer (submit -> poll without
--- letting go). Operations are locked by this transaction, so nobody else adds rows to them.
+-- Rows that the new state does not name go, even if leased: their holder finds them gone and lets go. Rows that it needs and that do
+-- not exist yet come; a row may be born already leased to its writer (submit -> poll without letting go). Operations and wake rows are
+-- locked by this transaction, so nobody else adds or drops any, and no key is on both sides.
+WITH dropped AS (
+    DELETE FROM counterfoil.wake AS w
+    USING unnest(CAST(:gone_ids AS uuid[]), CAST(:gone_lanes AS text[])) AS v(id, lane)
+    WHERE w.operation_id = v.id AND w.lane = v.lane
+)
 INSERT INTO counterfoil.wake (operation_id, lane, fleet, target, due_at, lease_until, lease_token, lease_epoch, read_seq)
 SELECT v.id, v.lane, :fleet, v.target,
     (SELECT counterfoil.ledger_now()) + make_interval(secs => v.delay_s + coalesce(v.lease_s, 0)),
