@@ -214,12 +214,17 @@ BEGIN
                         WHERE b.operation_id = o.id AND b.digest = o.result_digest AND sha256(b.body) = o.result_digest
                     ) THEN 'state'
                     ELSE 'accepted' END AS verdict
-                FROM unnest((SELECT p_ids[v_from:v_to]), (SELECT p_receipt_ids[v_from:v_to]), (SELECT p_ready_ids[v_from:v_to]),
-                    (SELECT p_namespaces[v_from:v_to]), (SELECT p_call_node_ids[v_from:v_to]), (SELECT p_request_digests[v_from:v_to]),
-                    (SELECT p_task_ids[v_from:v_to]), (SELECT p_tool_versions[v_from:v_to]), (SELECT p_settle_as[v_from:v_to]),
-                    (SELECT p_generations[v_from:v_to]), (SELECT p_result_digests[v_from:v_to]), (SELECT p_lanes[v_from:v_to]))
-                    AS a(id, receipt_id, ready_id, namespace, call_node_id, request_digest, task_id, tool_version, settle_as,
-                        generation, result_digest, lane)
+                FROM (
+                    SELECT unnest((SELECT p_ids[v_from:v_to])) AS id, unnest((SELECT p_receipt_ids[v_from:v_to])) AS receipt_id,
+                        unnest((SELECT p_ready_ids[v_from:v_to])) AS ready_id, unnest((SELECT p_namespaces[v_from:v_to])) AS namespace,
+                        unnest((SELECT p_call_node_ids[v_from:v_to])) AS call_node_id,
+                        unnest((SELECT p_request_digests[v_from:v_to])) AS request_digest,
+                        unnest((SELECT p_task_ids[v_from:v_to])) AS task_id,
+                        unnest((SELECT p_tool_versions[v_from:v_to])) AS tool_version,
+                        unnest((SELECT p_settle_as[v_from:v_to])) AS settle_as,
+                        unnest((SELECT p_generations[v_from:v_to])) AS generation,
+                        unnest((SELECT p_result_digests[v_from:v_to])) AS result_digest, unnest((SELECT p_lanes[v_from:v_to])) AS lane
+                ) AS a
                 JOIN operation AS o ON o.id = a.id
                 LEFT JOIN terminal_receipt AS t ON t.namespace = a.namespace AND t.call_node_id = a.call_node_id
             ), written AS (
@@ -264,7 +269,7 @@ BEGIN
             IF v_audits THEN
                 INSERT INTO wake (operation_id, lane, fleet, target, due_at)
                 SELECT o.id, 'audit', o.fleet, o.target, v_now + make_interval(secs => least(o.audit_s, 30))
-                FROM unnest(v_ids, v_verdicts) AS v(id, verdict) JOIN operation AS o ON o.id = v.id
+                FROM (SELECT unnest(v_ids) AS id, unnest(v_verdicts) AS verdict) AS v JOIN operation AS o ON o.id = v.id
                 WHERE v.verdict = 'accepted' AND o.audit_s > 0;
             END IF;
             RETURN QUERY SELECT * FROM unnest(v_ids, v_verdicts, v_receipts);

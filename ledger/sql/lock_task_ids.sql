@@ -3,6 +3,6 @@
 SELECT pg_advisory_xact_lock(named.key)
 FROM (
     SELECT DISTINCT hashtextextended(v.target || E'\n' || v.task_id, 7401) AS key
-    FROM unnest(CAST(:targets AS text[]), CAST(:task_ids AS text[])) AS v(target, task_id)
+    FROM (SELECT unnest(CAST(:targets AS text[])) AS target, unnest(CAST(:task_ids AS text[])) AS task_id) AS v
     ORDER BY key
 ) AS named

@@ -6,6 +6,9 @@ SET state = v.state, sends = v.sends,
     replied_at = CASE WHEN r.reply IS NULL AND v.reply IS NOT NULL THEN counterfoil.ledger_now() ELSE r.replied_at END,
     closed_at = CASE WHEN v.state = 'closed' THEN counterfoil.ledger_now() END,
     how = CASE WHEN v.state = 'closed' THEN v.how END
-FROM unnest(CAST(:ids AS uuid[]), CAST(:numbers AS int[]), CAST(:states AS text[]), CAST(:sends AS int[]), CAST(:hows AS text[]),
-    CAST(:replies AS bytea[]), CAST(:actors AS text[])) AS v(id, number, state, sends, how, reply, actor)
+FROM (
+    SELECT unnest(CAST(:ids AS uuid[])) AS id, unnest(CAST(:numbers AS int[])) AS number, unnest(CAST(:states AS text[])) AS state,
+        unnest(CAST(:sends AS int[])) AS sends, unnest(CAST(:hows AS text[])) AS how, unnest(CAST(:replies AS bytea[])) AS reply,
+        unnest(CAST(:actors AS text[])) AS actor
+) AS v
 WHERE r.operation_id = v.id AND r.number = v.number

@@ -17,8 +17,10 @@ SET due_at = CASE
     lease_epoch = CASE WHEN w.lease_token IS DISTINCT FROM v.token THEN w.lease_epoch WHEN v.lease_s IS NOT NULL THEN w.lease_epoch END,
     claim_count = CASE WHEN w.lease_token = v.token THEN 0 ELSE w.claim_count END,
     lease_token = CASE WHEN w.lease_token IS DISTINCT FROM v.token THEN w.lease_token WHEN v.lease_s IS NOT NULL THEN w.lease_token END
-FROM unnest(CAST(:ids AS uuid[]), CAST(:lanes AS text[]), CAST(:delays_s AS float8[]), CAST(:replaces AS bool[]),
-    CAST(:tokens AS uuid[]), CAST(:kicks AS int[]), CAST(:leases_s AS float8[]))
-    AS v(id, lane, delay_s, replaces, token, kick, lease_s)
+FROM (
+    SELECT unnest(CAST(:ids AS uuid[])) AS id, unnest(CAST(:lanes AS text[])) AS lane, unnest(CAST(:delays_s AS float8[])) AS delay_s,
+        unnest(CAST(:replaces AS bool[])) AS replaces, unnest(CAST(:tokens AS uuid[])) AS token, unnest(CAST(:kicks AS int[])) AS kick,
+        unnest(CAST(:leases_s AS float8[])) AS lease_s
+) AS v
 WHERE w.operation_id = v.id AND w.lane = v.lane
 RETURNING w.operation_id, w.lane, w.kick, w.read_seq, w.lease_token

@@ -2,6 +2,9 @@
 INSERT INTO counterfoil.reconciliation_case (id, operation_id, kind, code, why, opened_at, closed_at, closed_by)
 SELECT v.id, v.operation_id, v.kind, v.code, v.why, counterfoil.ledger_now(),
     CASE WHEN v.closed THEN counterfoil.ledger_now() END, CASE WHEN v.closed THEN 'evidence' END
-FROM unnest(CAST(:ids AS uuid[]), CAST(:operations AS uuid[]), CAST(:kinds AS text[]), CAST(:codes AS text[]), CAST(:whys AS text[]),
-    CAST(:closed AS bool[])) AS v(id, operation_id, kind, code, why, closed)
+FROM (
+    SELECT unnest(CAST(:ids AS uuid[])) AS id, unnest(CAST(:operations AS uuid[])) AS operation_id,
+        unnest(CAST(:kinds AS text[])) AS kind, unnest(CAST(:codes AS text[])) AS code, unnest(CAST(:whys AS text[])) AS why,
+        unnest(CAST(:closed AS bool[])) AS closed
+) AS v
 ON CONFLICT DO NOTHING

@@ -3,12 +3,15 @@
 -- one moves (attempt sent, budget, cancel count), the adoption of the row by this epoch, and the journal's line.
 WITH granted AS MATERIALIZED (
     SELECT v.*, (SELECT counterfoil.ledger_now()) AS now
-    FROM unnest(CAST(:ids AS uuid[]), CAST(:send_tokens AS uuid[]), CAST(:effects AS text[]), CAST(:lanes AS text[]), CAST(:attempts AS int[]),
-        CAST(:generations AS int[]), CAST(:protocols AS text[]), CAST(:tool_versions AS text[]), CAST(:descriptors AS bytea[]),
-        CAST(:policies AS bytea[]), CAST(:sessions AS uuid[]), CAST(:budgets_s AS float8[]), CAST(:send_by_s AS float8[]),
-        CAST(:answer_by_s AS float8[]))
-        AS v(id, send_token, effect, lane, attempt, generation, protocol, tool_version, descriptor_digest, policy_digest, session_id,
-            budget_s, send_by_s, answer_by_s)
+    FROM (
+        SELECT unnest(CAST(:ids AS uuid[])) AS id, unnest(CAST(:send_tokens AS uuid[])) AS send_token,
+            unnest(CAST(:effects AS text[])) AS effect, unnest(CAST(:lanes AS text[])) AS lane,
+            unnest(CAST(:attempts AS int[])) AS attempt, unnest(CAST(:generations AS int[])) AS generation,
+            unnest(CAST(:protocols AS text[])) AS protocol, unnest(CAST(:tool_versions AS text[])) AS tool_version,
+            unnest(CAST(:descriptors AS bytea[])) AS descriptor_digest, unnest(CAST(:policies AS bytea[])) AS policy_digest,
+            unnest(CAST(:sessions AS uuid[])) AS session_id, unnest(CAST(:budgets_s AS float8[])) AS budget_s,
+            unnest(CAST(:send_by_s AS float8[])) AS send_by_s, unnest(CAST(:answer_by_s AS float8[])) AS answer_by_s
+    ) AS v
 ), opened AS (
     INSERT INTO counterfoil.intent (send_token, operation_id, effect, attempt, generation, epoch, send_by, answer_by, opened_at)
     SELECT v.send_token, v.id, v.effect, v.attempt, v.generation, :epoch,

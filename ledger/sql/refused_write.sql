@@ -1,4 +1,4 @@
 -- What an older epoch tried. Evidence of its own kind: fenced by nothing.
 INSERT INTO counterfoil.refused_write (id, operation_id, fleet, code, epoch, what)
 SELECT v.id, v.operation_id, :fleet, 'E_STALE_EPOCH', :epoch, :what
-FROM unnest(CAST(:ids AS uuid[]), CAST(:operations AS uuid[])) AS v(id, operation_id)
+FROM (SELECT unnest(CAST(:ids AS uuid[])) AS id, unnest(CAST(:operations AS uuid[])) AS operation_id) AS v

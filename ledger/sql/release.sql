@@ -4,8 +4,11 @@ WITH fence AS MATERIALIZED (
     SELECT epoch FROM counterfoil.execution_epoch WHERE fleet = :fleet AND epoch = :epoch FOR SHARE
 ), mine AS MATERIALIZED (
     SELECT w.operation_id, w.lane, v.kick, v.delay_s, v.failed
-    FROM fence, unnest(CAST(:ids AS uuid[]), CAST(:lanes AS text[]), CAST(:tokens AS uuid[]), CAST(:kicks AS int[]),
-        CAST(:delays_s AS float8[]), CAST(:failed AS bool[])) AS v(id, lane, token, kick, delay_s, failed)
+    FROM fence, (
+        SELECT unnest(CAST(:ids AS uuid[])) AS id, unnest(CAST(:lanes AS text[])) AS lane, unnest(CAST(:tokens AS uuid[])) AS token,
+            unnest(CAST(:kicks AS int[])) AS kick, unnest(CAST(:delays_s AS float8[])) AS delay_s,
+            unnest(CAST(:failed AS bool[])) AS failed
+    ) AS v
     JOIN counterfoil.wake AS w ON w.operation_id = v.id AND w.lane = v.lane
     WHERE w.lease_token = v.token AND w.lease_epoch = :epoch
     ORDER BY w.operation_id, w.lane

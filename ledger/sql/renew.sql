@@ -6,8 +6,10 @@ WITH fence AS MATERIALIZED (
     SELECT epoch FROM counterfoil.execution_epoch WHERE fleet = :fleet AND epoch = :epoch FOR SHARE
 ), mine AS MATERIALIZED (
     SELECT w.operation_id, w.lane, v.until_s
-    FROM fence, unnest(CAST(:ids AS uuid[]), CAST(:lanes AS text[]), CAST(:tokens AS uuid[]), CAST(:until_s AS float8[]))
-        AS v(id, lane, token, until_s)
+    FROM fence, (
+        SELECT unnest(CAST(:ids AS uuid[])) AS id, unnest(CAST(:lanes AS text[])) AS lane, unnest(CAST(:tokens AS uuid[])) AS token,
+            unnest(CAST(:until_s AS float8[])) AS until_s
+    ) AS v
     JOIN counterfoil.wake AS w ON w.operation_id = v.id AND w.lane = v.lane
     WHERE w.lease_token = v.token AND w.lease_epoch = :epoch
     FOR UPDATE OF w SKIP LOCKED

@@ -1,7 +1,8 @@
 -- What became of a batch: acknowledged (no delay), or to be pushed again after a delay. A row that was taken again meanwhile
 -- (`deliveries` moved) is not ours to give back; an acknowledgement counts whoever holds the row, since the receiver has said yes.
 WITH told AS MATERIALIZED (
-    SELECT * FROM unnest(CAST(:ids AS uuid[]), CAST(:deliveries AS int[]), CAST(:delays_s AS float8[])) AS v(id, deliveries, delay_s)
+    SELECT unnest(CAST(:ids AS uuid[])) AS id, unnest(CAST(:deliveries AS int[])) AS deliveries,
+        unnest(CAST(:delays_s AS float8[])) AS delay_s
 ), ready AS (
     UPDATE counterfoil.ready_outbox AS r
     SET acked_at = CASE WHEN told.delay_s IS NULL THEN counterfoil.ledger_now() END,

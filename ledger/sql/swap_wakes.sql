@@ -3,7 +3,7 @@
 -- locked by this transaction, so nobody else adds or drops any, and no key is on both sides.
 WITH dropped AS (
     DELETE FROM counterfoil.wake AS w
-    USING unnest(CAST(:gone_ids AS uuid[]), CAST(:gone_lanes AS text[])) AS v(id, lane)
+    USING (SELECT unnest(CAST(:gone_ids AS uuid[])) AS id, unnest(CAST(:gone_lanes AS text[])) AS lane) AS v
     WHERE w.operation_id = v.id AND w.lane = v.lane
 )
 INSERT INTO counterfoil.wake (operation_id, lane, fleet, target, due_at, lease_until, lease_token, lease_epoch, read_seq)
@@ -13,8 +13,10 @@ SELECT v.id, v.lane, :fleet, v.target,
     CASE WHEN v.lease_s IS NOT NULL THEN v.token END,
     CASE WHEN v.lease_s IS NOT NULL THEN CAST(:epoch AS int8) END,
     nextval('counterfoil.read_seq')
-FROM unnest(CAST(:ids AS uuid[]), CAST(:lanes AS text[]), CAST(:targets AS text[]), CAST(:delays_s AS float8[]),
-    CAST(:tokens AS uuid[]), CAST(:leases_s AS float8[]))
-    AS v(id, lane, target, delay_s, token, lease_s)
+FROM (
+    SELECT unnest(CAST(:ids AS uuid[])) AS id, unnest(CAST(:lanes AS text[])) AS lane, unnest(CAST(:targets AS text[])) AS target,
+        unnest(CAST(:delays_s AS float8[])) AS delay_s, unnest(CAST(:tokens AS uuid[])) AS token,
+        unnest(CAST(:leases_s AS float8[])) AS lease_s
+) AS v
 ON CONFLICT (operation_id, lane) DO NOTHING
 RETURNING operation_id, lane, kick, read_seq, lease_token
