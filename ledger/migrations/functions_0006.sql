@@ -163,13 +163,13 @@ LANGUAGE sql STABLE
 -- Epoch FOR SHARE first, operations locked in order of id and then their wake rows (a release holds those without their operations);
 -- one statement that began after the locks compares with IS NOT DISTINCT FROM against what the caller saw, and writes receipt, ready
 -- row, register, state, wake rows and journal. A failing row costs the others nothing: after a batch that fails it is row by row.
--- The sub-SELECTs hide how many rows there are: one plan a connection.
+-- The sub-SELECTs hide how many rows there are: one plan a connection, by keys however small the tables were when it was made.
 CREATE OR REPLACE FUNCTION counterfoil.accept_terminal(
     p_fleet text, p_epoch bigint, p_ids uuid[], p_receipt_ids uuid[], p_ready_ids uuid[], p_namespaces text[], p_call_node_ids text[],
     p_request_digests bytea[], p_task_ids text[], p_tool_versions text[], p_settle_as text[], p_generations int[],
     p_result_digests bytea[], p_lanes text[]
 ) RETURNS TABLE (operation_id uuid, verdict text, receipt_id uuid)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, counterfoil, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, counterfoil, pg_temp SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -209,9 +209,9 @@ BEGIN
                         OR o.request_digest <> a.request_digest OR o.task_id IS DISTINCT FROM a.task_id
                         OR o.tool_version IS DISTINCT FROM a.tool_version OR o.settle_as <> a.settle_as
                         OR o.result_digest IS DISTINCT FROM a.result_digest OR o.execution_epoch > p_epoch THEN 'state'
-                    WHEN o.result_digest IS NOT NULL AND NOT EXISTS (
-                        SELECT 1 FROM operation_result AS b
-                        WHERE b.operation_id = o.id AND b.digest = o.result_digest AND sha256(b.body) = o.result_digest
+                    -- A value and no EXISTS, which would be planned as a hash of all results.
+                    WHEN o.result_digest IS DISTINCT FROM (
+                        SELECT sha256(b.body) FROM operation_result AS b WHERE b.operation_id = o.id AND b.digest = o.result_digest
                     ) THEN 'state'
                     ELSE 'accepted' END AS verdict
                 FROM (
@@ -225,8 +225,10 @@ BEGIN
                         unnest((SELECT p_generations[v_from:v_to])) AS generation,
                         unnest((SELECT p_result_digests[v_from:v_to])) AS result_digest, unnest((SELECT p_lanes[v_from:v_to])) AS lane
                 ) AS a
-                JOIN operation AS o ON o.id = a.id
-                LEFT JOIN terminal_receipt AS t ON t.namespace = a.namespace AND t.call_node_id = a.call_node_id
+                CROSS JOIN LATERAL (SELECT * FROM operation AS w WHERE w.id = a.id LIMIT 1) AS o
+                LEFT JOIN LATERAL (
+                    SELECT * FROM terminal_receipt AS r WHERE r.namespace = a.namespace AND r.call_node_id = a.call_node_id LIMIT 1
+                ) AS t ON true
             ), written AS (
                 INSERT INTO terminal_receipt
                 SELECT j.receipt_id, j.namespace, j.call_node_id, j.id, j.request_digest, j.submission_key, j.target, j.tool,
