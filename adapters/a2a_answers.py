@@ -91,10 +91,15 @@ def _result_of_submit(message: Message, result: dict[str, Json]) -> SubmitOutcom
             return Unclear("E_PROTOCOL_MIX", "an answer in the shape of another protocol version")
         raise Malformed("the result is neither a task nor a message")
     if task is not None:
-        return TaskStarted(_id(task), _word(task) or "", None, None, None)
+        return _started(task)
     if not items(member(said, "parts")):
         raise Malformed("the agent answered with a message that says nothing")
     return Over(Terminal.COMPLETED, "completed", Payload(message.body, "/result/message/parts"))
+
+
+def _started(task: Json) -> TaskStarted:
+    status = _word(task)
+    return TaskStarted(_id(task), status or "", None, None, None, over=status in _OVER)
 
 
 # -- poll --------------------------------------------------------------------------------------------------------------
@@ -277,7 +282,7 @@ def _page(result: Json, context_id: str) -> Page:
     if tasks is None and "totalSize" not in result and "nextPageToken" not in result:
         raise Malformed("the result is no list of tasks")
     ours = [one for one in items(tasks) if member(one, "contextId") == context_id]
-    found = tuple(TaskStarted(_id(one), _word(one) or "", None, None, None) for one in ours)
+    found = tuple(map(_started, ours))
     return Page(found, len(ours) < len(items(tasks)), token or "")
 
 

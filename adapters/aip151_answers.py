@@ -51,6 +51,7 @@ _OTHER_SHAPES = (frozenset({"jsonrpc"}), frozenset({"id", "status"}))
 """Members of a JSON-RPC message, and of a status monitor."""
 
 _OPERATION = frozenset({"done", "metadata", "response", "error"})
+_DONE = "done"
 
 
 # -- submit ------------------------------------------------------------------------------------------------------------
@@ -82,9 +83,15 @@ def _started(heard: Heard) -> SubmitOutcome:
     if operation.get("done") is True and (operation.get("response") is not None or not operation.get("name")):
         return _over(heard, operation)
     try:
-        return TaskStarted(_name(operation), _status(operation), None, None, heard.interval_ms)
+        return _task(operation, heard)
     except Malformed as error:
         return Unclear("E_UNREADABLE_ANSWER", f"HTTP {heard.status}: {error}")
+
+
+def _task(operation: Json, heard: Heard) -> TaskStarted:
+    """Raises Malformed."""
+    status = _status(operation) if isinstance(operation, dict) else ""
+    return TaskStarted(_name(operation), status, None, None, heard.interval_ms, over=status == _DONE)
 
 
 def _name(operation: Json) -> str:
@@ -168,7 +175,7 @@ def _over(heard: Heard, operation: dict[str, Json]) -> Over:
 
 
 def _status(operation: dict[str, Json]) -> str:
-    return "done" if operation.get("done") is True else "running"
+    return _DONE if operation.get("done") is True else "running"
 
 
 # -- cancel ------------------------------------------------------------------------------------------------------------
@@ -212,8 +219,7 @@ def read_lookup(endpoint: Endpoint, reply: Reply, *, by_id: bool) -> LookupOutco
     if len(found) > 1:
         return Unclear("E_KEY_UNSURE", f"{len(found)} operations under one key")
     try:
-        status = _status(found[0]) if isinstance(found[0], dict) else ""
-        return Found(TaskStarted(_name(found[0]), status, None, None, heard.interval_ms))
+        return Found(_task(found[0], heard))
     except Malformed as error:
         return Unclear("E_UNREADABLE_ANSWER", str(error))
 

@@ -46,6 +46,7 @@ _OTHER_SHAPES = (frozenset({"jsonrpc"}), frozenset({"name", "done"}))
 """Members of a JSON-RPC message, and of an operation of AIP-151."""
 
 _AT_ONCE = frozenset({200, 201, 204})
+_ENDS = frozenset(Meaning) - {Meaning.WORKING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,14 @@ def read_submit(endpoint: Endpoint, api: HttpApi, reply: Reply) -> SubmitOutcome
     except ForeignUrl as error:
         return Unclear(error.code, str(error))
     if task_id is not None:
-        return TaskStarted(task_id, word(heard.at(api.fields.status)) or "", None, None, heard.interval_ms)
+        return _started(api, task_id, heard)
     return _at_once(api, heard)
+
+
+def _started(api: HttpApi, task_id: str, heard: Heard) -> TaskStarted:
+    status = word(heard.at(api.fields.status))
+    over = api.statuses.meaning(status) in _ENDS
+    return TaskStarted(task_id, status or "", None, None, heard.interval_ms, over)
 
 
 def _task_id(endpoint: Endpoint, api: HttpApi, heard: Heard) -> str | None:
@@ -303,4 +310,4 @@ def _found(api: HttpApi, heard: Heard, found: Json) -> LookupOutcome:
         return Unclear("E_UNREADABLE_ANSWER", str(error))
     if named is None:
         return Unclear("E_UNREADABLE_ANSWER", "what was found has no id")
-    return Found(TaskStarted(named, word(one.at(api.fields.status)) or "", None, None, heard.interval_ms))
+    return Found(_started(api, named, one))

@@ -13,7 +13,7 @@ from .contract import (
 from .fields import Malformed, member, status_unknown, text, whole_ms, word
 from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
 from .jsonrpc_answers import heard_effect, heard_submit, is_of_session
-from .mcp_answers import result_at_once, task_id, tool_result
+from .mcp_answers import result_at_once, task_started, tool_result
 from .mcp_session import Session, heard_in
 from .outcomes import (
     Acknowledged,
@@ -31,7 +31,6 @@ from .outcomes import (
     SessionGone,
     StillWorking,
     SubmitOutcome,
-    TaskStarted,
     Terminal,
     Unclear,
 )
@@ -54,7 +53,7 @@ def read_submit(profile: Profile, endpoint: Endpoint, call: Call, reply: Reply) 
 def _result_of_submit(message: Message, result: dict[str, Json]) -> SubmitOutcome:
     task = result.get("task")
     if isinstance(task, dict):
-        return TaskStarted(task_id(task), word(task.get("status")) or "", *_times(task))
+        return task_started(task, *_times(task))
     return result_at_once(message, result)
 
 

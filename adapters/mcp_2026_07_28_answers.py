@@ -13,7 +13,7 @@ from .contract import (
 from .fields import MAX_TASK_ID_CHARS, MAX_WORD_CHARS, Malformed, items, member, status_unknown, text, whole_ms, word
 from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, NoResponse, RpcError, read
 from .jsonrpc_answers import heard_effect, heard_read, heard_submit
-from .mcp_answers import MAX_INPUT_KEYS, says_error, task_id, tool_result
+from .mcp_answers import MAX_INPUT_KEYS, says_error, task_started, tool_result
 from .outcomes import (
     Acknowledged,
     Busy,
@@ -29,7 +29,6 @@ from .outcomes import (
     ReplyOutcome,
     StillWorking,
     SubmitOutcome,
-    TaskStarted,
     Terminal,
     Unclear,
 )
@@ -68,7 +67,7 @@ def read_submit(profile: Profile, endpoint: Endpoint, call: Call, reply: Reply) 
 def _result_of_submit(message: Message, result: dict[str, Json]) -> SubmitOutcome:
     kind = result.get("resultType")
     if kind == "task":
-        return TaskStarted(task_id(result), word(result.get("status")) or "", *_times(result))
+        return task_started(result, *_times(result))
     if kind == "input_required":
         return _question_of_call(message, result)
     if kind not in (None, "complete"):

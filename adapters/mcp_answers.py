@@ -1,11 +1,12 @@
 """What the answers of every MCP version have in common: the results of tools, and the ids of tasks."""
 
-from .fields import MAX_TASK_ID_CHARS, Malformed
+from .fields import MAX_TASK_ID_CHARS, Malformed, word
 from .jsonrpc import Message
-from .outcomes import Over, Payload, Terminal, Unclear
+from .outcomes import Over, Payload, TaskStarted, Terminal, Unclear
 from .strict_json import Json, is_storable
 
 MAX_INPUT_KEYS = 64
+_ENDS = frozenset(Terminal)
 
 
 def result_at_once(message: Message, result: dict[str, Json], at: str = "/result") -> Over | Unclear:
@@ -33,7 +34,15 @@ def says_error(result: dict[str, Json]) -> bool:
     return result.get("isError") not in (None, False)
 
 
-def task_id(result: dict[str, Json]) -> str:
+def task_started(
+    task: dict[str, Json], created_at: str | None, ttl_ms: int | None, interval_ms: int | None
+) -> TaskStarted:
+    """A task that was made, with what was told of its times. Raises Malformed."""
+    status = word(task.get("status")) or ""
+    return TaskStarted(_task_id(task), status, created_at, ttl_ms, interval_ms, over=status in _ENDS)
+
+
+def _task_id(result: dict[str, Json]) -> str:
     """The id of a task that was made. Raises Malformed: an id that is changed here could never be asked for."""
     found = result.get("taskId")
     if not isinstance(found, str) or not 0 < len(found) <= MAX_TASK_ID_CHARS or not is_storable(found):

@@ -10,7 +10,7 @@ from . import strict_json
 from .contract import Search
 from .fields import Malformed, items, member, text, whole_ms, word
 from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
-from .mcp_answers import result_at_once, says_error, task_id
+from .mcp_answers import result_at_once, says_error, task_started
 from .outcomes import (
     KEY_REUSED,
     Absent,
@@ -23,7 +23,6 @@ from .outcomes import (
     NoSuchVerb,
     Refused,
     SessionGone,
-    TaskStarted,
     Unclear,
 )
 from .strict_json import BadJson, Json, is_storable
@@ -132,7 +131,7 @@ def _task(answer: dict[str, Json], *, makes_tasks: bool) -> LookupOutcome:
     if not makes_tasks:
         return Unclear("E_PROTOCOL_MIX", "the lookup tool names a task, and this protocol has none")
     times = word(answer.get("createdAt")), whole_ms(answer.get("ttlMs")), whole_ms(answer.get("pollIntervalMs"))
-    return Found(TaskStarted(task_id(answer), word(answer.get("status")) or "", *times))
+    return Found(task_started(answer, *times))
 
 
 def _over(message: Message, result: dict[str, Json]) -> LookupOutcome:

@@ -48,13 +48,14 @@ class Payload:
 
 @dataclass(frozen=True, slots=True)
 class TaskStarted:
-    """The server returned a task id that can be queried."""
+    """The server returned a task id that can be queried. `over`: its status is one of an end."""
 
     task_id: str
     status: str
     created_at: str | None
     ttl_ms: int | None
     interval_ms: int | None
+    over: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class TaskBound:
-    """The server named the task of this attempt. `elsewhere`: another open operation already holds that id."""
+    """The server named the task of this attempt. `over`: its status is one of an end. `elsewhere`: another open
+    operation already holds that id."""
 
     lane: ClassVar[Lane] = Lane.SUBMIT
     attempt: int
@@ -40,6 +41,7 @@ class TaskBound:
     created_at: str | None = None
     ttl_ms: int | None = None
     interval_ms: int | None = None
+    over: bool = False
     elsewhere: bool = False
 
 
@@ -142,6 +144,7 @@ class LookupFound:
     created_at: str | None = None
     ttl_ms: int | None = None
     interval_ms: int | None = None
+    over: bool = False
     elsewhere: bool = False
 
 

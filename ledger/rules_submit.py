@@ -112,7 +112,8 @@ def _bind(op: Operation, event: TaskBound | LookupFound, lane: Lane) -> Decision
     for effect in ("submit", "replay"):
         if op.intent(effect) is not None:
             bound = bound.ends(effect, "answered").having(intents=_without(bound.operation, effect))
-    bound = replace(bound, wake={Lane.POLL: op.policy.clamp_poll_s(event.interval_ms)})
+    # The interval is for a work that goes on: of one that is over there is only the end to read.
+    bound = replace(bound, wake={Lane.POLL: 0.0 if event.over else op.policy.clamp_poll_s(event.interval_ms)})
     return cancel_if_remembered(bound, lane)
 
 

@@ -57,7 +57,13 @@ def submit(outcome: SubmitOutcome, *, attempt: int, policy: Policy, output_schem
     match outcome:
         case TaskStarted():
             return events.TaskBound(
-                attempt, outcome.task_id, outcome.status, outcome.created_at, outcome.ttl_ms, outcome.interval_ms
+                attempt,
+                outcome.task_id,
+                outcome.status,
+                outcome.created_at,
+                outcome.ttl_ms,
+                outcome.interval_ms,
+                outcome.over,
             )
         case Over():
             return events.ResultAtOnce(attempt, outcome.terminal.value, _result(outcome, policy, output_schema))
@@ -172,7 +178,7 @@ def lookup(outcome: LookupOutcome, *, attempt: int, policy: Policy, output_schem
 
 
 def _found(task: TaskStarted) -> events.LookupFound:
-    return events.LookupFound(task.task_id, task.status, task.created_at, task.ttl_ms, task.interval_ms)
+    return events.LookupFound(task.task_id, task.status, task.created_at, task.ttl_ms, task.interval_ms, task.over)
 
 
 def replay(

@@ -81,7 +81,8 @@ def replied(reply: Reply) -> object:
 @pytest.mark.parametrize("state", ["SUBMITTED", "WORKING", "COMPLETED", "REJECTED", "CANCELED", "INPUT_REQUIRED"])
 def test_a_task_is_bound_whatever_its_state_is_by_now(state: str) -> None:
     outcome = submit(ok(task=task(f"TASK_STATE_{state}")))
-    assert outcome == TaskStarted("t-1", state.lower(), None, None, None)
+    over = state in ("COMPLETED", "REJECTED", "CANCELED")
+    assert outcome == TaskStarted("t-1", state.lower(), None, None, None, over)
 
 
 def test_a_task_in_a_state_that_is_unknown_is_bound_all_the_same() -> None:

@@ -93,7 +93,7 @@ def test_a_name_keeps_its_slashes_and_nothing_else(name: str, url: str) -> None:
     [
         (says(200, {"name": NAME, "done": False, "metadata": {"requestId": KEY}}), STARTED),
         (says(200, {"name": NAME, "extra": [1]}), STARTED),
-        (says(200, {"name": NAME, "done": True, "error": {"code": 3}}), replace(STARTED, status="done")),
+        (says(200, {"name": NAME, "done": True, "error": {"code": 3}}), replace(STARTED, status="done", over=True)),
         (NoAnswer(Sent.NO, "refused"), NotSent("refused")),
         (failed(401, "UNAUTHENTICATED"), NotProcessed("HTTP 401", auth=True)),
         (failed(400, "INVALID_ARGUMENT"), Rejected("INVALID_ARGUMENT", "no")),

@@ -247,6 +247,8 @@ def test_a_lost_submit_is_asked_for_by_its_key() -> None:
         ADAPTER.lookup(jobs(), SEARCH), says(200, {"jobs": [{"id": 7, "status": "running"}]}, retry_after="2")
     )
     assert found == Found(TaskStarted("7", "running", None, None, 2000))
+    over, _ = run(ADAPTER.lookup(jobs(), SEARCH), says(200, {"jobs": [{"id": 7, "status": "succeeded"}]}))
+    assert over == Found(TaskStarted("7", "succeeded", None, None, None, over=True))
     assert (request.method, request.url, request.effect) == ("GET", f"{BASE}/jobs?key={KEY}", None)
 
 

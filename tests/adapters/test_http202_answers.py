@@ -44,7 +44,7 @@ def submit(reply: Reply, *layers: dict[str, object], preset: str | None = "plain
     ("reply", "expected"),
     [
         (says(202, {"id": "j-1", "status": "queued"}, retry_after="2"), TaskStarted("j-1", "queued", None, None, 2000)),
-        (says(202, {"id": "j-1", "status": "succeeded"}), TaskStarted("j-1", "succeeded", None, None, None)),
+        (says(202, {"id": "j-1", "status": "succeeded"}), TaskStarted("j-1", "succeeded", None, None, None, over=True)),
         (says(202, {"id": 123456789012345678}), TaskStarted("123456789012345678", "", None, None, None)),
         (bare(202, location="/jobs/j-1"), TaskStarted("j-1", "", None, None, None)),
         (bare(202, HTML, location=f"{BASE}/jobs/j%2F1?x=2"), TaskStarted("j/1", "", None, None, None)),

@@ -1,6 +1,7 @@
 """What each answer of an MCP 2025-11-25 server means, row by row."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -45,6 +46,7 @@ NO_SESSION = b'{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":"no"}}'
     ("reply", "expected"),
     [
         (ok(**CREATED), STARTED),
+        (ok(task=TASK_2025 | {"status": "failed"}), replace(STARTED, status="failed", over=True)),
         (ok(**CREATED, _meta={"io.modelcontextprotocol/model-immediate-response": "soon"}), STARTED),
         (Answered(200, SSE, b"data: " + said(result=CREATED) + b"\n\n"), STARTED),
         (NoAnswer(Sent.MAYBE, "cut", b": ping\n\ndata: " + said(result=CREATED) + b"\n\n"), STARTED),

@@ -1,6 +1,7 @@
 """What each answer means, row by row."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -44,6 +45,7 @@ from .kit_mcp import CALL, ENDPOINT, SSE, STARTED, TASK_RESULT, cancel, failed, 
     ("reply", "expected"),
     [
         (ok(**TASK_RESULT), STARTED),
+        (ok(**TASK_RESULT | {"status": "completed"}), replace(STARTED, status="completed", over=True)),
         (Answered(200, SSE, b"data: " + said(result=TASK_RESULT) + b"\n\n"), STARTED),
         (NoAnswer(Sent.MAYBE, "cut", b": ping\n\ndata: " + said(result=TASK_RESULT) + b"\n\n"), STARTED),
         (NoAnswer(Sent.NO, "refused"), NotSent("refused")),

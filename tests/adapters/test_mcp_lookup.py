@@ -114,6 +114,9 @@ def test_a_task_is_found_with_its_times(adapter: Adapter, form: Callable[[object
     assert lookup(form({"found": True, "taskId": "t-1", "ttlMs": None}), adapter) == Found(
         TaskStarted("t-1", "", None, None, None)
     )
+    for status in ("completed", "failed", "cancelled"):
+        ended = {"found": True, "taskId": "t-1", "status": status}
+        assert lookup(form(ended), adapter) == Found(TaskStarted("t-1", status, None, None, None, over=True))
 
 
 def test_a_protocol_without_tasks_has_no_use_for_a_task() -> None:

@@ -113,6 +113,13 @@ def test_a_bound_task_is_polled_at_the_servers_pace() -> None:
     assert intended(fresh()).then(BOUND).wake == {Lane.POLL: 2.0, Lane.TIMER: 3600.0}
 
 
+def test_a_bound_task_that_is_over_is_read_at_once() -> None:
+    """A replay and a lookup find it so more often than not: the pace is for a work that goes on."""
+    assert intended(fresh()).then(replace(BOUND, status="completed", over=True)).wake[Lane.POLL] == 0.0
+    told = intended(fresh(**KEYED)).then(UNCLEAR, settle_left_s=0.0)
+    assert told.then(LookupFound("t-1", "failed", over=True)).wake[Lane.POLL] == 0.0
+
+
 def test_a_remembered_cancel_is_requested_in_the_same_decision_that_binds() -> None:
     told = intended(fresh()).then(CancelAsked("stop"))
     assert (told.op.state, told.op.cancel_generation) == (State.SUBMITTING, 1)
