@@ -188,7 +188,8 @@ class Play:
     def _wake(self) -> bool:
         """Kick a worker for every lane that has work, once a moment for the same work."""
         worker = self._serving()
-        due = worker.store.plan(SERVED, ahead_s=PACE.claim_ahead_s, limit=PLAN_LIMIT)
+        planned = worker.store.plan(SERVED, ahead_s=PACE.claim_ahead_s, limit=PLAN_LIMIT)
+        due = [one for one in planned if one.count]
         if not due or (self.now_us, due, worker.claimed) == self._kicked:
             return False
         self._kicked = (self.now_us, due, worker.claimed)

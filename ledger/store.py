@@ -59,9 +59,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Due:
+    """`count` rows are due; `later_s`: when the last one is that will be within the look-ahead, None where none is."""
+
     lane: Lane
     target: str
     count: int
+    later_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +83,15 @@ class Store:
         self._policy_of = policy_of
 
     def plan(self, lanes: Sequence[Lane], *, ahead_s: float, limit: int) -> list[Due]:
-        """Which (lane, target) has due work, at most `limit` counted each."""
+        """Which (lane, target) has due work, or will have within `ahead_s`; at most `limit` rows are looked at for
+        each."""
         with self.database.autocommit() as connection:
             found = execute(
                 connection,
                 "plan",
                 {"fleet": self.fleet, "lanes": [str(lane) for lane in lanes], "ahead_s": ahead_s, "limit": limit},
             )
-            return [Due(Lane(lane), target, count) for lane, target, count in found]
+            return [Due(Lane(row.lane), row.target, row.n, row.later_s) for row in found]
 
     def make_partitions(self) -> None:
         """Prepare the months to come of journal and evidence. Does nothing where they are."""

@@ -186,10 +186,12 @@ Wire: TypeAlias = Send | Go | Abort | Finish
 
 @dataclass(frozen=True, slots=True)
 class Kick:
-    """A wake-up: look at this lane and target. Losing, doubling or forging one changes latency, nothing else."""
+    """A wake-up: look at this lane and target, now or in a while. Losing, doubling or forging one changes latency,
+    nothing else."""
 
     lane: Lane
     target: str
+    after_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

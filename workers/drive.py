@@ -126,9 +126,9 @@ class Drive:
         """Whether this process works on that lane."""
         return self._engine.serves(lane)
 
-    def kick(self, lane: Lane, target: str) -> None:
+    def kick(self, lane: Lane, target: str, after_s: float = 0.0) -> None:
         """Wake the loop for a lane and target, from any thread."""
-        self.post(act.Kick(lane, target))
+        self.post(act.Kick(lane, target, after_s))
 
     def plan(self) -> list[Due]:
         """Which (lane, target) has due work."""

@@ -25,7 +25,7 @@ from ..ledger.states import QUEUES, Lane
 from ..ledger.work import Item
 from . import actions as act
 from .catalog import Catalog
-from .claims import Claims
+from .claims import Claims, LaneOf
 from .effects import EFFECT_LANES
 from .exchanges import Exchanges
 from .holdings import JITTER, POLL_LANES, Holdings
@@ -84,6 +84,7 @@ class Engine:
         self._writing = 0
         self.full = False
         """More is due than it has room for. May be asked from any thread."""
+        self._later: dict[LaneOf, float] = {}
         self._kicked_s = -math.inf
         self._planned_s = -math.inf
         self._planning = False
@@ -138,6 +139,9 @@ class Engine:
         unasked = self._requests.ask_tokens(self._now_s, partial(self._jobs.soon, self._now_s + HOLD_S))
         self._readings.not_asked(unasked, self._now_s)
         self._tick()
+        for key in [key for key, at_s in self._later.items() if at_s <= self._now_s]:
+            del self._later[key]
+            self._claim(*key)
         for key in (*self._jobs.release_kicked(), *self._claims.wanted()):
             self._claim(*key)
         self.full = bool(self._claims.wanted())
@@ -171,6 +175,7 @@ class Engine:
 
     def _wait_s(self) -> float:
         moments = [self._tick_at_s, self._requests.next_s(self._now_s), self._jobs.next_s(), self._outcomes.next_s()]
+        moments += self._later.values()
         if self._keeps_again:
             moments.append(self._keeps_again[0][0])
         return max(min(moments) - self._now_s, 0.0)
@@ -188,12 +193,23 @@ class Engine:
     def _kick(self, kick: act.Kick) -> None:
         if self.serves(kick.lane) and kick.target in self._catalog:
             self._kicked_s = self._now_s
-            self._claim(kick.lane, kick.target)
+            self._wake(kick.lane, kick.target, kick.after_s)
 
     def _planned(self, planned: act.Planned) -> None:
         self._planning = False
         for due in planned.due:
-            self._claim(due.lane, due.target)
+            if due.count:
+                self._wake(due.lane, due.target)
+            if due.later_s is not None:
+                self._wake(due.lane, due.target, due.later_s)
+
+    def _wake(self, lane: Lane, target: str, after_s: float = 0.0) -> None:
+        """Ask for rows now, or at the moment at which they will be due: a tick later they would be late by half of one.
+        A moment that is known is kept, since each tick sees others further on."""
+        if after_s > 0:
+            self._later.setdefault((lane, target), self._pace.slot(self._now_s + after_s))
+        else:
+            self._claim(lane, target)
 
     def _claim(self, lane: Lane, target: str) -> None:
         """Ask for due rows. Double wake-ups fold into the claim that is out."""

@@ -254,7 +254,8 @@ class Readings:
     def _looked_up(self, job: Job, outcome: LookupOutcome, now_s: float) -> None:
         op, schema = job.row.operation, self._catalog.output_schema(job.row)
         heard = interpret.lookup(outcome, attempt=op.attempt, policy=op.policy, output_schema=schema)
-        self._jobs.bring(job, now_s, heard)
+        # Its caller has waited out the settle window; a flush more would be a part of what is left of his patience.
+        self._jobs.bring(job, now_s, heard, urgent=True)
 
     def _read(self, job: Job, outcome: Any, now_s: float) -> None:
         """Decide in memory whether anything must be written."""

@@ -44,6 +44,10 @@ def plan() -> None:
         log.warning("planning failed: %s", error)
         return
     for work in due:
+        if work.later_s is not None:
+            loop.kick(work.lane, work.target, work.later_s)
+        if not work.count:
+            continue
         others = min(1 + work.count // loop.batch, WAKES_A_PLAN)
         if loop.serves(work.lane):
             loop.kick(work.lane, work.target)

@@ -205,6 +205,17 @@ def test_plan_counts_what_is_due_up_to_its_limit(world: World) -> None:
     assert world.store.plan([Lane.SUBMIT], ahead_s=1.0, limit=200) == []
 
 
+def test_plan_tells_when_what_is_due_soon_is_due_but_of_polls_which_are_claimed_ahead(world: World) -> None:
+    world.freeze()
+    world.store.release([(world.claimed("run/1"), 0.25)])
+    world.working("run/2")
+    assert world.store.plan([Lane.SUBMIT], ahead_s=0.2, limit=200) == []
+    assert world.store.plan([Lane.SUBMIT], ahead_s=1.0, limit=200) == [Due(Lane.SUBMIT, "reports", 0, 0.25)]
+    assert world.store.plan([Lane.POLL], ahead_s=1.0, limit=200) == [Due(Lane.POLL, "reports", 1)]
+    world.opened("run/3")
+    assert world.store.plan([Lane.SUBMIT], ahead_s=1.0, limit=200) == [Due(Lane.SUBMIT, "reports", 1, 0.25)]
+
+
 def test_a_closed_target_is_left_alone_and_its_closing_only_grows(world: World) -> None:
     world.freeze()
     world.opened()

@@ -149,11 +149,15 @@ class Ledger:
     # -- what the loop writes ----------------------------------------------------------------------------------------
 
     def plan(self, lanes: Sequence[Lane], ahead_s: float, now_s: float) -> list[Due]:
-        due: dict[tuple[Lane, str], int] = {}
+        due: dict[tuple[Lane, str], list[float]] = {}
         for (_, lane), wake in self.wakes.items():
-            if lane in lanes and wake.due_s <= now_s + (ahead_s if lane is Lane.POLL else 0.0):
-                due[lane, wake.target] = due.get((lane, wake.target), 0) + 1
-        return [Due(lane, target, count) for (lane, target), count in due.items()]
+            if lane in lanes and wake.due_s <= now_s + ahead_s:
+                due.setdefault((lane, wake.target), []).append(wake.due_s - now_s)
+        found = []
+        for (lane, target), moments in due.items():
+            later = [in_s for in_s in moments if in_s > 0 and lane is not Lane.POLL]
+            found.append(Due(lane, target, len(moments) - len(later), max(later, default=None)))
+        return found
 
     def claim(self, claim: Claim, now_s: float) -> list[tuple[Lease, Row]]:
         token, found = self.new_id(), []

@@ -224,3 +224,22 @@ def test_a_loop_is_full_while_more_is_due_than_it_has_room_for() -> None:
     world.release(act.Go)
     world.advance(1.0)
     assert not world.engine.full
+
+
+def test_what_is_due_between_two_ticks_is_claimed_at_its_moment() -> None:
+    """Smallest input: a lookup that is due 0.35 s after a tick. It was made at the next one, half a second later."""
+    world = World(pace=Pace(tick_s=0.5, self_tick_s=0.0))
+    world.ledger.lost(world.now_s, world.policy(), sent_s=world.now_s - 14.65, due_in_s=0.35)
+    world.advance(0.3)
+    assert world.of(act.Claim) == []
+    world.advance(0.1)
+    assert [claim.lane for claim in world.of(act.Claim)] == [Lane.LOOKUP]
+
+
+def test_a_moment_that_is_known_is_not_put_off_by_the_next_tick() -> None:
+    world = World()
+    world.settle(act.Kick(Lane.TIMER, "a", 0.4))
+    for _ in range(4):
+        world.advance(0.1)
+        world.settle(act.Kick(Lane.TIMER, "a", 0.4))
+    assert [claim.lane for claim in world.of(act.Claim)] == [Lane.TIMER]
