@@ -1,8 +1,8 @@
 """The remote server of every measurement: jobs over HTTP 202, and the log that is the clock and the count.
 
-    python -m counterfoil.bench.remote [--answer-after-s S] [--polls-after-s S]        prints its port
+    python -m counterfoil.bench.remote [--submits-after-s S] [--polls-after-s S]        prints its port
 
-Everything is answered after the first so many seconds, a poll after the second; `inf`: never.
+A submit is answered after the first so many seconds, a poll after the second; `inf`: never.
 
 POST /jobs             {"call", "work_s"} -> 202 {"id", "status"}; it dedupes nothing: two submits are two jobs
 GET  /jobs/ID          {"id", "status": "running" | "completed"}, `Retry-After: 1` while it runs
@@ -139,12 +139,14 @@ class Jobs:
 class Delays:
     """How long a request waits for its answer, in seconds."""
 
-    any_s: float = 0.0
+    submits_s: float = 0.0
     polls_s: float = 0.0
 
     def of(self, verb: str, target: str) -> float:
+        if (verb, target) == ("POST", "/jobs"):
+            return self.submits_s
         poll = verb == "GET" and target.startswith("/jobs/") and not target.endswith("/result")
-        return max(self.any_s, self.polls_s if poll else 0.0)
+        return self.polls_s if poll else 0.0
 
 
 class Connection(asyncio.Protocol):
@@ -218,10 +220,10 @@ async def serve(delays: Delays) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--answer-after-s", type=float, default=0.0)
+    parser.add_argument("--submits-after-s", type=float, default=0.0)
     parser.add_argument("--polls-after-s", type=float, default=0.0)
     said = parser.parse_args()
-    asyncio.run(serve(Delays(said.answer_after_s, said.polls_after_s)))
+    asyncio.run(serve(Delays(said.submits_after_s, said.polls_after_s)))
 
 
 if __name__ == "__main__":
