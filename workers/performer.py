@@ -14,7 +14,7 @@ from ..ledger import sessions
 from ..ledger.database import Database
 from ..ledger.errors import CounterfoilError, StaleEpoch
 from ..ledger.intents import Intents
-from ..ledger.orphans import by_lane, find_orphans
+from ..ledger.orphans import FIRST, by_lane, look_for_orphans
 from ..ledger.store import Store
 from ..ledger.transition import Transitions
 from . import actions as act
@@ -60,6 +60,7 @@ class Performer:
             database, fleet, epoch, interpret=self.catalog.read_evidence, policy_of=policy_of
         )
         self._sweeps = 0
+        self._looked_until = FIRST
 
     def announce(self) -> None:
         """Make the targets known to the producers' door. Raises LedgerUnavailable, SchemaOutdated, RecoverFirst."""
@@ -199,9 +200,11 @@ class Performer:
         return act.Tokens(take, grant.granted, grant.wait_s)
 
     def _look_for_orphans(self) -> None:
-        """Nothing may be forgotten (SPEC section 7): said aloud, by lane, by whoever finds it."""
+        """Nothing may be forgotten (SPEC section 7): said aloud, by lane, by whoever finds it. A part of a large ledger
+        each time: a look at all of it would hold up everything that this process writes."""
         with self._database.autocommit() as connection:
-            found = find_orphans(connection, self.store.fleet)
+            found, after = look_for_orphans(connection, self.store.fleet, self._looked_until)
+        self._looked_until = FIRST if after is None else after
         if found:
             lanes = ", ".join(f"{lane} {count} ({age_s:.0f} s)" for lane, (count, age_s) in by_lane(found).items())
             log.warning("E_ORPHANS: nobody will come by for: %s. `counterfoil orphans` shows them.", lanes)

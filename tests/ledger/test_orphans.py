@@ -7,7 +7,10 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from counterfoil.ledger import epochs
+from counterfoil.ledger import orphans as ledger_orphans
 from counterfoil.ledger.events import CancelAsked, SubmitUnclear, TaskBound
 from counterfoil.ledger.operation import OpenCase, OpenIntent, Operation
 from counterfoil.ledger.orphans import AHEAD_S, by_lane, find_orphans
@@ -270,7 +273,11 @@ def test_evidence_that_nobody_consumed_for_30_s_is_an_orphan_whatever_the_state(
     assert orphans(world) == []
 
 
-def test_the_oldest_come_first_and_are_counted_by_lane(world: World) -> None:
+@pytest.mark.parametrize("at_once", [1, 2, 3, 100])
+def test_the_oldest_come_first_and_are_counted_by_lane(
+    world: World, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_orphans, "AT_ONCE", at_once)
     world.freeze()
     world.working("run/3", "t-3")
     world.opened("run/1")
