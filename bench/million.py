@@ -1,7 +1,10 @@
 """`make bench-million`: what a poll costs with a million operations in flight, against ten thousand.
 
-Both ledgers are polled at the same rate: the interval is longer where there are more. It is longer than a lease in
-both, so no row stays resident: each poll is claimed and given back, which is the dearest that an unchanged poll can be.
+Both ledgers are polled at the same rate, so the interval is longer where there are more, and both do the same for a
+poll: the interval is longer than a lease in both, so no row stays resident, and each poll is claimed and given back,
+which is the dearest that an unchanged poll can be. What differs is what a poll finds: ten thousand rows lie in pages
+that are all warm, of a million each claim touches a page that nobody touched since the last checkpoint, and whatever
+looks at the whole ledger now and then (orphans, vacuum) has a hundred times as much to see.
 """
 
 import json
