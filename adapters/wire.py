@@ -178,6 +178,24 @@ class BadBody(Exception):
 class Journey:
     """Where one request is on its way. `left`: a byte of it may have left; the transport says when."""
 
+    __slots__ = (
+        "_before_first_byte",
+        "_now_s",
+        "_send_by_s",
+        "_socket",
+        "addresses",
+        "body",
+        "fresh",
+        "headers",
+        "left",
+        "request",
+        "status",
+        "timer",
+        "too_late",
+        "until_s",
+        "writing",
+    )
+
     def __init__(self, request: Request, before_first_byte: BeforeFirstByte | None) -> None:
         self.request = request
         self.addresses: tuple[str, ...] = ()

@@ -13,16 +13,15 @@ import ssl
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from typing import Any
-from urllib.parse import urlsplit
-from weakref import WeakSet
 
 import aiohttp
 import certifi
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 
 from .credentials import Credentials
-from .guard import Guard
+from .guard import Guard, origin
 from .wire import IDLE_S, MAX_CONNECTIONS, Journey, WireTransport, wire_headers
 
 MAX_HEAD_BYTES = 64 * 1024
@@ -33,7 +32,6 @@ LOOK_S = 0.01
 small is taken at once."""
 
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
-_NOTHING_ADDED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
 class AiohttpTransport(WireTransport):
@@ -98,10 +96,9 @@ async def _once(session: aiohttp.ClientSession, journey: Journey, headers: tuple
         async with session.request(
             request.method,
             request.url,
-            headers=wire_headers(request, urlsplit(request.url).netloc, headers),
+            headers=wire_headers(request, origin(request.url).netloc, headers),
             data=leaving.content() if request.effect is not None else request.body or None,
             allow_redirects=False,
-            skip_auto_headers=_NOTHING_ADDED,
         ) as response:
             journey.written()
             await journey.read(response.status, _lower(response), aiter(response.content.iter_any()))
@@ -135,7 +132,6 @@ class _Connector(aiohttp.TCPConnector):
 
     def __init__(self, tls: ssl.SSLContext, **more: Any) -> None:
         super().__init__(ssl=tls, limit=MAX_CONNECTIONS, use_dns_cache=False, resolver=_Pinned(), **more)
-        self._known: WeakSet[asyncio.BaseTransport] = WeakSet()
 
     async def connect(
         self,
@@ -145,32 +141,38 @@ class _Connector(aiohttp.TCPConnector):
     ) -> Connection:
         """A connection that may be written on."""
         leaving = _leaving.get()
+        journey = leaving.journey
         if leaving.transport is not None:
             raise aiohttp.ServerDisconnectedError("the server closed the connection")  # no second try of the client's
-        connection, transport = await self._connection(leaving.journey, req, traces, timeout)
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            transport = connection.transport
+            if transport is None:  # a handshake and an end in one packet
+                connection.close()
+                raise aiohttp.ServerDisconnectedError("the server closed the connection")
+            # The client keeps idle ones by name: polled once a second, one would never end, and would go on to where
+            # the name pointed once.
+            if journey.fresh or transport.get_extra_info("peername")[0] in journey.addresses:
+                break
+            connection.close()
         leaving.transport = transport
         try:
-            await leaving.journey.leave(transport.get_extra_info("socket"))
+            await journey.leave(transport.get_extra_info("socket"))
         except BaseException as refusal:
             leaving.refusal = refusal
             connection.close()
             raise
         return connection
 
-    async def _connection(
-        self, journey: Journey, req: aiohttp.ClientRequest, traces: list[Any], within: aiohttp.ClientTimeout
-    ) -> tuple[Connection, asyncio.Transport]:
-        """One to an address that the name has now. The client keeps idle ones by name: polled once a second, one would
-        never end, and would go on to where the name pointed once."""
-        while True:
-            connection = await super().connect(req, traces, within)
-            transport = connection.transport
-            assert transport is not None
-            journey.fresh = transport not in self._known
-            self._known.add(transport)
-            if journey.fresh or transport.get_extra_info("peername")[0] in journey.addresses:
-                return connection, transport
-            connection.close()
+    async def _create_connection(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Any],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109  as the client calls it
+    ) -> ResponseHandler:
+        """A connection made for this request; `connect` asks for one where none is idle."""
+        _leaving.get().journey.fresh = True
+        return await super()._create_connection(req, traces, timeout)
 
 
 class _Pinned(AbstractResolver):
@@ -199,6 +201,7 @@ def _session(connector: _Connector) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
+        skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         auto_decompress=False,
         timeout=_NO_TIMEOUT,
         trust_env=False,
