@@ -238,7 +238,9 @@ UNTIL = st.sampled_from([None, waits])
 
 
 @given(SAID, UNTIL)
-@example(Said(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 1, "close"), None)
+@example(Said(b"HTTP/1.1 200 OK\r\n\r\n" + ZEROS, 1, "close"), None)
+@example(Said(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + BOMB, 1, "close"), None)
+@example(Said(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", 1, "hold"), waits)
 @over_the_wire
 def test_whatever_a_server_says_to_a_read_there_is_an_outcome(
     world: World, said: Said, until: Callable[[bytes], bool] | None
@@ -251,7 +253,9 @@ def test_whatever_a_server_says_to_a_read_there_is_an_outcome(
 
 
 @given(SAID, UNTIL)
-@example(Said(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 1, "close"), None)
+@example(Said(b"HTTP/1.1 200 OK\r\n\r\n" + ZEROS, 1, "close"), None)
+@example(Said(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + BOMB, 1, "close"), None)
+@example(Said(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", 1, "hold"), waits)
 @over_the_wire
 def test_whatever_a_server_says_to_an_effect_it_is_sent_once_and_its_outcome_claims_no_more_than_is_known(
     world: World, said: Said, until: Callable[[bytes], bool] | None
