@@ -100,8 +100,9 @@ class Drive:
         self._urgent = ThreadPoolExecutor(1, "counterfoil-urgent")
         self._taking = ThreadPoolExecutor(1, "counterfoil-tokens")
         self._arrivals: deque[act.Arrival] = deque()
-        self._intending: list[tuple[act.Intend, float]] = []
-        self._keeping: list[act.Keep] = []
+        self._intending: deque[tuple[act.Intend, float]] = deque()
+        self._keeping: deque[act.Keep] = deque()
+        self._urgent_asked = False
         self._gates: dict[int, asyncio.Future[float]] = {}
         self._finishes: dict[int, asyncio.Future[None]] = {}
         self._transports: dict[str, Transport] = {}
@@ -111,6 +112,7 @@ class Drive:
         self._roused = False
         self._timer = self._loop.call_later(0.0, self._wake.set)
         self._tick_kept_s = -math.inf
+        self._was_full = False
         self._tls: ssl.SSLContext = default_tls()
         self._credentials = Credentials(time.monotonic)
         self._thread = threading.Thread(target=self._main, name="counterfoil-loop", daemon=True)
@@ -135,11 +137,14 @@ class Drive:
         return self._performer.store.plan(SERVED, ahead_s=self._pace.claim_ahead_s, limit=2 * self._pace.claim_batch)
 
     def ticked(self) -> None:
-        """A tick of beat's came through: the ledger remembers when the last one did, and where this process has room
-        the others need not plan. Called from one thread."""
-        now_s = time.monotonic()
-        if not self._engine.full:
+        """A tick of beat's came through: the ledger remembers when the last one did. Where this process has room the
+        others need not plan; where it had none at the last tick either they do so at once. Called from one thread."""
+        now_s, was_full = time.monotonic(), self._was_full
+        self._was_full = self._engine.full
+        if not self._was_full:
             self._ticks.note(now_s)
+        elif was_full:
+            self._ticks.note(-math.inf)
         if now_s - self._tick_kept_s >= TICK_KEPT_EVERY_S:
             self._performer.store.seen("beat")
             self._tick_kept_s = now_s
@@ -194,7 +199,7 @@ class Drive:
         while True:
             self._wake.clear()
             self._roused = False
-            arrivals = [self._arrivals.popleft() for _ in range(len(self._arrivals))]
+            arrivals = _taken(self._arrivals)
             now_s = time.monotonic()
             answer = self._engine.step(now_s, arrivals, self._ticks.last_s)
             self._wake_at(now_s + min(answer.wait_s, 1.0))
@@ -204,8 +209,9 @@ class Drive:
                 self._put(wire)
             for write in answer.writes:
                 self._perform(write)
-            if any(isinstance(write, act.Intend | act.Keep) for write in answer.writes):
+            if (self._intending or self._keeping) and not self._urgent_asked:
                 # After the last of them: whoever was sent for the first came back with it alone.
+                self._urgent_asked = True
                 self._run_in(self._urgent, self._write_urgent, None)
             if (self._engine.draining or self._engine.stale) and self._engine.idle:
                 break
@@ -353,9 +359,14 @@ class Drive:
         executor.submit(attempt)
 
     def _write_urgent(self) -> list[act.Arrival]:
-        keeping, self._keeping = self._keeping, []
-        intending, self._intending = self._intending, []
+        self._urgent_asked = False  # first: what is put down from now on has somebody who comes for it
+        keeping, intending = _taken(self._keeping), _taken(self._intending)
         return self._performer.perform_urgent(keeping, intending)
+
+
+def _taken(items: deque[T]) -> list[T]:
+    """Everything that is there now; another thread may add to it meanwhile."""
+    return [items.popleft() for _ in range(len(items))]
 
 
 def end_process(reason: str) -> None:
