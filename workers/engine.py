@@ -225,7 +225,9 @@ class Engine:
         """How many rows of a lane and target may be taken on. Polls can fill their places for as long as their work
         lasts, so only polls are counted against them: a cancel, a result or a deadline never waits for a place."""
         if lane in EFFECT_LANES:
-            return ROOM - self._jobs.unstarted(target, EFFECT_LANES)
+            room = ROOM - self._jobs.unstarted(target, EFFECT_LANES)
+            # As below: in a burst 2,000 submits came in 370 claims of 6 ms each.
+            return room if lane is not Lane.SUBMIT or room >= ROOM // 2 else 0
         if lane not in POLL_LANES:
             return self._pace.claim_batch - self._jobs.count({lane}, target)
         coming = self._claims.coming(POLL_LANES, target)

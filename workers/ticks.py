@@ -18,7 +18,8 @@ class Ticks:
         self.note(-math.inf)
 
     def note(self, now_s: float) -> None:
-        """A tick came to a process that has room for what is due."""
+        """A tick came to a process that has room for what is due; -inf: it has none, so that the others look for
+        themselves (in a burst the second process began 2 s after the first)."""
         struct.pack_into("d", self._shared, 0, now_s)
 
     @property
