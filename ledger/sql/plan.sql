@@ -9,6 +9,7 @@ CROSS JOIN LATERAL (
         SELECT w.due_at, l.lane = 'poll' OR w.due_at <= (SELECT counterfoil.ledger_now()) AS now FROM counterfoil.wake AS w
         WHERE w.fleet = :fleet AND w.lane = l.lane AND w.target = t.target
           AND w.due_at <= counterfoil.ledger_now() + make_interval(secs => :ahead_s)
+        ORDER BY w.due_at
         LIMIT :limit
     ) AS due
 ) AS d

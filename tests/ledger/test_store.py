@@ -216,6 +216,14 @@ def test_plan_tells_when_what_is_due_soon_is_due_but_of_polls_which_are_claimed_
     assert world.store.plan([Lane.SUBMIT], ahead_s=1.0, limit=200) == [Due(Lane.SUBMIT, "reports", 1, 0.25)]
 
 
+def test_plan_counts_what_is_due_before_what_will_be(world: World) -> None:
+    """Smallest input: a limit of one, a row that is due in a while and, made later, one that is due."""
+    world.freeze()
+    world.store.release([(world.claimed("run/1"), 0.25)])
+    world.opened("run/2")
+    assert world.store.plan([Lane.SUBMIT], ahead_s=1.0, limit=1) == [Due(Lane.SUBMIT, "reports", 1)]
+
+
 def test_a_closed_target_is_left_alone_and_its_closing_only_grows(world: World) -> None:
     world.freeze()
     world.opened()
