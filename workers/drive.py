@@ -112,7 +112,6 @@ class Drive:
         self._roused = False
         self._timer = self._loop.call_later(0.0, self._wake.set)
         self._tick_kept_s = -math.inf
-        self._was_full = False
         self._tls: ssl.SSLContext = default_tls()
         self._credentials = Credentials(time.monotonic)
         self._thread = threading.Thread(target=self._main, name="counterfoil-loop", daemon=True)
@@ -137,14 +136,10 @@ class Drive:
         return self._performer.store.plan(SERVED, ahead_s=self._pace.claim_ahead_s, limit=2 * self._pace.claim_batch)
 
     def ticked(self) -> None:
-        """A tick of beat's came through: the ledger remembers when the last one did. Where this process has room the
-        others need not plan; where it had none at the last tick either they do so at once. Called from one thread."""
-        now_s, was_full = time.monotonic(), self._was_full
-        self._was_full = self._engine.full
-        if not self._was_full:
-            self._ticks.note(now_s)
-        elif was_full:
-            self._ticks.note(-math.inf)
+        """A tick of beat's came through: the ledger remembers when the last one did, and where this process has room
+        the others need not plan. Called from one thread."""
+        now_s = time.monotonic()
+        self._ticks.note(now_s, full=self._engine.full)
         if now_s - self._tick_kept_s >= TICK_KEPT_EVERY_S:
             self._performer.store.seen("beat")
             self._tick_kept_s = now_s

@@ -15,12 +15,20 @@ class Ticks:
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, struct.calcsize("d"))
-        self.note(-math.inf)
+        self._was_full = False
+        self._write(-math.inf)
 
-    def note(self, now_s: float) -> None:
-        """A tick came to a process that has room for what is due; -inf: it has none, so that the others look for
-        themselves (in a burst the second process began 2 s after the first)."""
-        struct.pack_into("d", self._shared, 0, now_s)
+    def note(self, now_s: float, *, full: bool) -> None:
+        """A tick came to this process. `full`: it has no room for what is due; at its second one in a row the others
+        are to look for themselves (in a burst the second process began 2 s after the first)."""
+        if not full:
+            self._write(now_s)
+        elif self._was_full:
+            self._write(-math.inf)
+        self._was_full = full
+
+    def _write(self, last_s: float) -> None:
+        struct.pack_into("d", self._shared, 0, last_s)
 
     @property
     def last_s(self) -> float:

@@ -226,6 +226,20 @@ def test_a_loop_is_full_while_more_is_due_than_it_has_room_for() -> None:
     assert not world.engine.full
 
 
+def test_submits_are_claimed_half_a_room_at_a_time_while_they_end_one_by_one() -> None:
+    """Smallest input: 60 due submits that end one after the other. Each end made room for a claim of one row."""
+    world = World()
+    world.submits(60)
+    world.held = {act.Go}
+    world.kick(Lane.SUBMIT)
+    while len(world.left) < 60:
+        world.advance(0.05)
+        action, asked_s = world.waiting.pop(0)
+        world._do(action, asked_s)
+    limits = [claim.limit for claim in world.of(act.Claim) if claim.lane is Lane.SUBMIT]
+    assert (min(limits), len(limits) <= 8) == (10, True)
+
+
 def test_what_is_due_between_two_ticks_is_claimed_at_its_moment() -> None:
     """Smallest input: a lookup that is due 0.35 s after a tick. It was made at the next one, half a second later."""
     world = World(pace=Pace(tick_s=0.5, self_tick_s=0.0))
